@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# warmpath: kernel-side fast-path router for LLM replicas.
+#
+#   make deps     install what building, testing and the demo need (Debian 12, root)
+#   make          build build/warmpath, build/warmpathd and the BPF objects
+#   make demo     the main job on real traffic, in network namespaces (root)
+#   make test     everything; needs root for BPF and namespaces
+#   make check    formatting, static analysis, shell scripts
+#   make bench    benchmarks: ratios and medians, side by side
+#   make install  DESTDIR, PREFIX
+#
+# Sources are found by their place: bpf/NAME.bpf.c becomes an object and a skeleton, user/lib/ a library, user/cli/ the CLI,
+# user/agent/ the agent, tools/NAME.c a program each, tests/unit/test_*.c and tests/datapath/test_*.c a test program each.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+BUILD ?= build
+CLANG ?= clang
+CC ?= cc
+BPFTOOL ?= bpftool
+VERSION := 0.1.0
+
+ARCH := $(shell uname -m | sed -e 's/x86_64/x86/' -e 's/aarch64/arm64/')
+MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
+
+WARNINGS := -Wall -Wextra -Werror
+CFLAGS ?= -O2 -g
+CPPFLAGS += -Iinclude -Iuser -I$(BUILD)/bpf -D_GNU_SOURCE -DWARMPATH_VERSION='"$(VERSION)"'
+ALL_CFLAGS = -std=gnu11 $(WARNINGS) $(CFLAGS) -MMD -MP
+LIBS := -lbpf -lxdp -luv -ljansson -lyaml -lmnl -lcap-ng -lm
+
+BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter \
+	-Wno-missing-declarations -Wno-address-of-packed-member -D__TARGET_ARCH_$(ARCH) \
+	-Iinclude -Ibpf -I$(BUILD) $(if $(MULTIARCH),-idirafter /usr/include/$(MULTIARCH)) -MMD -MP
+
+BPF_SOURCES := $(wildcard bpf/*.bpf.c)
+BPF_OBJECTS := $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/%.bpf.o)
+BPF_SKELETONS := $(BPF_OBJECTS:.bpf.o=.skel.h)
+TEST_BPF_SOURCES := $(wildcard tests/datapath/*.bpf.c)
+TEST_BPF_OBJECTS := $(TEST_BPF_SOURCES:%.bpf.c=$(BUILD)/%.bpf.o)
+TEST_BPF_SKELETONS := $(TEST_BPF_OBJECTS:.bpf.o=.skel.h)
+
+LIB_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/lib/*.c))
+CLI_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/cli/*.c))
+AGENT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/agent/*.c))
+# what tests may link of the agent: all of it but main
+AGENT_TESTABLE := $(filter-out %/main.o,$(AGENT_OBJECTS))
+TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tools/*.c))
+UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
+DATAPATH_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/datapath/test_*.c))
+DATAPATH_COMMON := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/datapath/test_%,$(filter-out %.bpf.c,$(wildcard tests/datapath/*.c))))
+E2E_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
+TEST_PROGRAMS := $(UNIT_TESTS) $(DATAPATH_TESTS) $(E2E_PROGRAMS)
+
+PROGRAMS := $(if $(CLI_OBJECTS),$(BUILD)/warmpath) $(if $(AGENT_OBJECTS),$(BUILD)/warmpathd)
+
+.PHONY: all programs tools test-programs deps demo test check format bench install clean
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: programs tools
+programs: $(PROGRAMS) $(BPF_OBJECTS)
+tools: $(TOOLS)
+test-programs: $(TEST_PROGRAMS)
+
+# --- BPF ---------------------------------------------------------------------------------------------------
+$(BUILD)/vmlinux.h:
+	@mkdir -p $(@D)
+	$(BPFTOOL) btf dump file /sys/kernel/btf/vmlinux format c > $@
+
+$(BUILD)/%.bpf.o: %.bpf.c $(BUILD)/vmlinux.h
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF_CFLAGS) -MF $(@:.o=.d) -c $< -o $@.full
+	$(BPFTOOL) gen object $@ $@.full
+	@rm -f $@.full
+
+$(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
+	$(BPFTOOL) gen skeleton $< name $(subst -,_,$(notdir $*))_bpf > $@
+
+# --- user space --------------------------------------------------------------------------------------------
+$(BUILD)/%.o: %.c | $(BPF_SKELETONS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
+
+$(BUILD)/libwarmpath.a: $(LIB_OBJECTS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/warmpath: $(CLI_OBJECTS) $(BUILD)/libwarmpath.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(BUILD)/warmpathd: $(AGENT_OBJECTS) $(BUILD)/libwarmpath.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(TOOLS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libwarmpath.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(UNIT_TESTS): $(BUILD)/%: $(BUILD)/%.o $(AGENT_TESTABLE) $(BUILD)/libwarmpath.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+$(BUILD)/tests/datapath/%.o: tests/datapath/%.c | $(BPF_SKELETONS) $(TEST_BPF_SKELETONS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -I$(BUILD)/tests/datapath $(ALL_CFLAGS) -c $< -o $@
+
+$(DATAPATH_TESTS): $(BUILD)/%: $(BUILD)/%.o $(DATAPATH_COMMON) $(AGENT_TESTABLE) $(BUILD)/libwarmpath.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+$(E2E_PROGRAMS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libwarmpath.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# --- what people run ---------------------------------------------------------------------------------------
+deps:
+	./tools/deps
+
+demo: deps
+	$(MAKE) all
+	./tools/demo
+
+test: deps
+	$(MAKE) all test-programs
+	./tests/run
+
+bench: all test-programs
+	./tools/bench
+
+C_FILES := $(wildcard bpf/*.c bpf/lib/*.h include/warmpath/*.h user/*/*.c user/*/*.h tools/*.c tests/*/*.c tests/*/*.h)
+
+check: all test-programs
+	./tools/check $(C_FILES)
+
+format:
+	clang-format -i $(C_FILES)
+
+install: programs
+	install -D -m 0755 $(BUILD)/warmpath $(DESTDIR)$(PREFIX)/bin/warmpath
+	install -D -m 0755 $(BUILD)/warmpathd $(DESTDIR)$(PREFIX)/sbin/warmpathd
+	install -D -m 0640 deploy/warmpath.yaml $(DESTDIR)$(if $(filter /usr,$(PREFIX)),,$(PREFIX))/etc/warmpath/warmpath.yaml
+	install -D -m 0644 README.md $(DESTDIR)$(PREFIX)/share/doc/warmpath/README.md
+	install -D -m 0644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/warmpath/LICENSE
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every map of the data path, once. Pinned by name below the pin path's layout directory, so that all objects of all agents
+ * share them and `bpftool map dump pinned .../replicas` works.
+ *
+ * Owns: map types, sizes, names. May not know: what the values mean (include/warmpath/layout.h).
+ * Sizes marked "limits.*" are defaults that the agent overrides from its configuration before loading.
+ */
+#ifndef WARMPATH_BPF_MAPS_H
+#define WARMPATH_BPF_MAPS_H
+
+#include <warmpath/layout.h>
+#include <warmpath/outcome.h>
+
+#ifndef BPF_F_INNER_MAP
+#define BPF_F_INNER_MAP (1U << 12)
+#endif
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 512);
+	__type(key, struct service_address_key);
+	__type(value, struct service_address);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} service_addresses SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SERVICES_MAX);
+	__type(key, __u32);
+	__type(value, struct service);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} services SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, REPLICAS_MAX);
+	__type(key, __u32);
+	__type(value, struct replica);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} replicas SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, REPLICAS_MAX * 4);
+	__type(key, struct replica_address_key);
+	__type(value, struct replica_address);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} replica_addresses SEC(".maps");
+
+/* --- rings: see struct ring_header for how the four are swapped as one ------------------------------------- */
+
+struct ring_header_table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ring_header);
+};
+
+struct ring_points_table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__type(key, __u32);
+	__type(value, struct ring_point);
+};
+
+struct ring_index_table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__type(key, __u32);
+	__type(value, struct ring_bucket);
+};
+
+struct ring_members_table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__type(key, __u32);
+	__type(value, struct ring_member);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SERVICES_MAX);
+	__type(key, __u32);
+	__array(values, struct ring_header_table);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} rings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, RING_SLOTS_MAX);
+	__type(key, __u32);
+	__array(values, struct ring_points_table);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} ring_points SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, RING_SLOTS_MAX);
+	__type(key, __u32);
+	__array(values, struct ring_index_table);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} ring_index SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, RING_SLOTS_MAX);
+	__type(key, __u32);
+	__array(values, struct ring_members_table);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} ring_members SEC(".maps");
+
+/* --- flows ------------------------------------------------------------------------------------------------ */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 262144); /* limits.flows */
+	__type(key, struct flow_key);
+	__type(value, struct flow);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 262144); /* limits.flows */
+	__type(key, struct return_flow_key);
+	__type(value, struct return_flow);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} return_flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192); /* limits.fragments */
+	__type(key, struct fragment_key);
+	__type(value, struct fragment);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} fragments SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32);
+	__type(value, struct redirect_device);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} redirect_devices SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counters);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} counters SEC(".maps");
+
+#endif /* WARMPATH_BPF_MAPS_H */

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What makes one header compile in both worlds: as BPF (vmlinux.h, clang -target bpf) and as userspace C.
+ *
+ * Owns: fixed-width types, always-inline, byte order. May not know: anything of warmpath itself.
+ */
+#ifndef WARMPATH_PORTABLE_H
+#define WARMPATH_PORTABLE_H
+
+#ifdef __bpf__
+
+#include "vmlinux.h"
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#else
+
+#include <endian.h>
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((__always_inline__))
+#endif
+#define bpf_htons(x)	   htobe16(x)
+#define bpf_ntohs(x)	   be16toh(x)
+#define bpf_htonl(x)	   htobe32(x)
+#define bpf_ntohl(x)	   be32toh(x)
+#define bpf_cpu_to_be64(x) htobe64(x)
+#define bpf_be64_to_cpu(x) be64toh(x)
+
+#endif /* __bpf__ */
+
+/*
+ * Hides a value's origin from the optimiser, so that clang 19 does not turn a branch-free selection back into
+ * branches whose paths the verifier of 6.18 and later would walk one by one (docs/design.md, "verifier").
+ */
+#define WARMPATH_BARRIER(value) asm volatile("" : "+r"(value))
+
+#endif /* WARMPATH_PORTABLE_H */
