@@ -50,67 +50,68 @@ struct {
 
 /* --- rings: see struct ring_header for how the four are swapped as one ------------------------------------- */
 
+/* Sizes, not types: clang leaves a struct that only an inner map names undefined, and libbpf then refuses the object. */
 struct ring_header_table {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct ring_header);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct ring_header));
 };
 
 struct ring_points_table {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_INNER_MAP);
-	__type(key, __u32);
-	__type(value, struct ring_point);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct ring_point));
 };
 
 struct ring_index_table {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_INNER_MAP);
-	__type(key, __u32);
-	__type(value, struct ring_bucket);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct ring_bucket));
 };
 
 struct ring_members_table {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_INNER_MAP);
-	__type(key, __u32);
-	__type(value, struct ring_member);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct ring_member));
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, SERVICES_MAX);
 	__type(key, __u32);
-	__array(values, struct ring_header_table);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__array(values, struct ring_header_table);
 } rings SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, RING_SLOTS_MAX);
 	__type(key, __u32);
-	__array(values, struct ring_points_table);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__array(values, struct ring_points_table);
 } ring_points SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, RING_SLOTS_MAX);
 	__type(key, __u32);
-	__array(values, struct ring_index_table);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__array(values, struct ring_index_table);
 } ring_index SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, RING_SLOTS_MAX);
 	__type(key, __u32);
-	__array(values, struct ring_members_table);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__array(values, struct ring_members_table);
 } ring_members SEC(".maps");
 
 /* --- flows ------------------------------------------------------------------------------------------------ */

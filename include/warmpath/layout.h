@@ -211,9 +211,13 @@ struct ring_point {
 };
 _Static_assert(sizeof(struct ring_point) == 16, "layout");
 
+#define RING_BUCKET_POINTS_MAX 0xffff
+
 struct ring_bucket {
-	__u32 first_point; /* the first point whose hash is in this or a later bucket; point_count if none */
-	__u32 point_count; /* how many are in this bucket */
+	__u32 first_point; /* the first point whose hash is in this or a later bucket; point_count of the ring if none */
+	__u16 point_count; /* how many are in this bucket */
+	__u16 replica; /* slot of first_point's replica (behind the last point: the first one's): spares an empty
+			    * bucket the look at the points */
 };
 _Static_assert(sizeof(struct ring_bucket) == 8, "layout");
 
@@ -332,13 +336,13 @@ struct replica_load {
 	__u64 released_tokens;
 };
 
-/* LRU hash `requests`: an open charge. */
-struct request_key {
+/* LRU hash `requests`: an open charge. (The kernel has a struct request of its own.) */
+struct open_request_key {
 	struct flow_key flow;
 	__u64 id_hash; /* ring key of the id; 0 for TCP by address, where the flow itself is the request */
 };
 
-struct request {
+struct open_request {
 	__u32 service;
 	__u32 replica;
 	__u32 incarnation;

@@ -40,4 +40,10 @@
  */
 #define WARMPATH_BARRIER(value) asm volatile("" : "+r"(value))
 
+/*
+ * Makes the compiler read memory again where it is used next, rather than keep what it read in copies on the stack, of
+ * which BPF has 512 bytes. A local array counts only if its origin is hidden by WARMPATH_BARRIER.
+ */
+#define WARMPATH_READ_AGAIN() asm volatile("" : : : "memory")
+
 #endif /* WARMPATH_PORTABLE_H */
