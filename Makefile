@@ -123,7 +123,7 @@ test: deps
 bench: all test-programs
 	./tools/bench
 
-C_FILES := $(wildcard bpf/*.c bpf/lib/*.h include/warmpath/*.h user/*/*.c user/*/*.h tools/*.c tests/*/*.c tests/*/*.h)
+C_FILES := $(wildcard bpf/*.c bpf/lib/*.h include/warmpath/*.h user/*/*.c user/*/*.h tools/*.c tools/*.h tests/*/*.c tests/*/*.h)
 
 check: all test-programs
 	./tools/check $(C_FILES)
