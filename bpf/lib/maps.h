@@ -148,6 +148,64 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } redirect_devices SEC(".maps");
 
+/* --- load, requests, placements, events ------------------------------------------------------------------- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SERVICES_MAX);
+	__type(key, __u32);
+	__type(value, struct service_load);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} service_loads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, REPLICAS_MAX);
+	__type(key, __u32);
+	__type(value, struct replica_load);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} replica_loads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536); /* limits.requests */
+	__type(key, struct open_request_key);
+	__type(value, struct open_request);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} requests SEC(".maps");
+
+/* What the outer map's values look like; the agent makes them with policy.memory_max_entries entries. */
+struct placement_table {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, struct placement);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SERVICES_MAX);
+	__type(key, __u32);
+	__array(values, struct placement_table);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} placements SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct trace_settings);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} trace_settings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 * 1024 * 1024);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} events SEC(".maps");
+
+/* --- counters --------------------------------------------------------------------------------------------- */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

@@ -12,7 +12,9 @@
  *   service_addresses, services, replicas, replica_addresses      agent
  *   rings, ring_points, ring_index, ring_members                  agent, as whole generations (see struct ring_header)
  *   flows, return_flows, fragments, counters                      data path
- *   replica_loads, service_loads, placements, requests            data path; agent only through the control program
+ *   replica_loads, service_loads, requests                        data path; agent only through the control program
+ *   placements                                                    data path; the agent puts in and replaces the inner maps
+ *   events                                                        data path (ring buffer, include/warmpath/event.h)
  */
 #ifndef WARMPATH_LAYOUT_H
 #define WARMPATH_LAYOUT_H
@@ -312,6 +314,18 @@ struct redirect_device {
 /* --- load, requests, placements -------------------------------------------------------------------------- */
 
 /*
+ * Ranges of what is charged. They keep every product of the cap comparison (decide.h) below 2^64 at 1,024 replicas and
+ * the largest epsilon, and are enforced where a value enters: token counts are clamped, a load stops rising at its maximum (the request
+ * then records the smaller charge, so that what is given back is what was taken).
+ */
+#define REQUEST_TOKENS_MAX \
+	((1u << 24) - 1) /* prompt tokens and, apart from them, answer tokens of one request */
+#define REPLICA_LOAD_MAX (1u << 27) /* tokens, and requests, in flight at one replica */
+#define EPSILON_MAX	 100000000u /* millionths */
+
+#define REPLICA_NONE 0xffffffffu /* no replica slot */
+
+/*
  * Array `service_loads`, key: service index. The lock guards this value and the replica_loads of the service's replicas: every
  * charge, release and membership change happens under it, so sums and parts always agree.
  */
@@ -320,44 +334,75 @@ struct service_load {
 	__u32 replica_count;	/* N of the cap: replicas counted */
 	__u64 requests;		/* sum over counted replicas */
 	__u64 tokens;		/* the same */
-	__u64 round_robin_next; /* policy round-robin's counter */
-	__u64 decisions;	/* made so far */
+	__u64 changes;		/* rises with every charge, release, repair and membership change */
+	__u64 decisions;	/* made so far; the number of a decision, from 1 */
 	__u64 releases;		/* charges given back so far */
-	__u64 released_tokens;	/* the same, in tokens */
+	__u64 round_robin_next; /* policy round-robin's counter; not under the lock (atomic) */
+	__u64 mark; /* reconciling: releases of decisions up to this number are counted apart */
 };
+_Static_assert(sizeof(struct service_load) == 64, "layout");
 
 /* Array `replica_loads`, key: replica slot. */
 struct replica_load {
-	__u32 counted;	 /* 1: in the current set, so part of the sums */
-	__u32 requests;	 /* in flight */
-	__u64 tokens;	 /* charged for them */
-	__u64 decisions; /* requests ever given to it */
-	__u64 releases;	 /* charges ever given back */
-	__u64 released_tokens;
+	__u32 counted;	       /* 1: in the current set, so part of the sums and a candidate */
+	__u32 requests;	       /* in flight */
+	__u64 tokens;	       /* charged for them */
+	__u64 decisions;       /* requests ever given to it */
+	__u64 releases;	       /* charges ever given back */
+	__u64 marked_releases; /* charges given back of decisions up to service_load.mark */
+	__u64 marked_tokens;   /* tokens of those */
 };
+_Static_assert(sizeof(struct replica_load) == 48, "layout");
 
-/* LRU hash `requests`: an open charge. (The kernel has a struct request of its own.) */
+/*
+ * LRU hash `requests`: an open charge. (The kernel has a struct request of its own.) id_hash is the ring key of the id, 0
+ * for TCP, where the connection is the request.
+ *
+ * Whoever sets `number` from the decision's number to 0 (compare and exchange, in BPF code only) owns the release of the charge, and
+ * nobody else gives it back. Userspace closes requests through the control program.
+ */
 struct open_request_key {
 	struct flow_key flow;
-	__u64 id_hash; /* ring key of the id; 0 for TCP by address, where the flow itself is the request */
+	__u64 id_hash;
 };
+_Static_assert(sizeof(struct open_request_key) == 48, "layout");
 
 struct open_request {
+	__u64 number; /* of the decision in its service; 0: closed */
 	__u32 service;
-	__u32 replica;
-	__u32 incarnation;
+	__u32 replica;	   /* slot */
+	__u32 incarnation; /* of the replica at the decision */
 	__u32 prompt_tokens;
-	__u64 charge; /* tokens */
-	__u64 decided_nanoseconds;
+	__u32 charge;	     /* tokens */
+	__u8 request_charge; /* 1, or 0 where the replica's count of requests had reached its maximum */
+	__u8 remembered;     /* 1: its success writes a placement */
+	__u8 traced;	     /* 1: its decision was put into `events`, so its completion is, too */
+	__u8 answered;	     /* TCP: the replica has sent data */
+	__u64 id_hash;	     /* key of the placement */
+	__u64 decided_nanoseconds; /* coarse monotonic clock */
 };
+_Static_assert(sizeof(struct open_request) == 48, "layout");
 
-/* LRU hash, inner maps of `placements` (key of the outer map: service index), key: ring key of the id. */
+/*
+ * LRU hash, the inner maps of `placements` (array of maps, key: service index), key: ring key of the id (__u64). A change of
+ * policy puts an empty one in the old one's place.
+ */
 struct placement {
-	__u32 replica;
-	__u32 incarnation;
+	__u32 replica;	   /* slot */
+	__u32 incarnation; /* another one than the replica's now: void */
 	__u32 prompt_tokens;
 	__u32 reserved;
 	__u64 served_nanoseconds;
 };
+_Static_assert(sizeof(struct placement) == 24, "layout");
+
+/* Array `trace_settings`, one entry: what goes into `events`. */
+struct trace_settings {
+	__u32 events_per_second; /* decisions traced in a second, at most; each has its completion traced as well */
+	__u32 reserved;
+	__u64 second; /* data path: the second being counted (coarse monotonic clock) */
+	__u64 traced; /* data path: how many in it so far */
+};
+_Static_assert(sizeof(struct trace_settings) == 24, "layout");
 
 #endif /* WARMPATH_LAYOUT_H */
