@@ -186,8 +186,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, SERVICES_MAX);
 	__type(key, __u32);
-	__array(values, struct placement_table);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__array(values, struct placement_table);
 } placements SEC(".maps");
 
 struct {
