@@ -204,6 +204,16 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } events SEC(".maps");
 
+/*
+ * Emits the values of inner maps into the BTF of every object, also of one that does not use them: libbpf makes each inner
+ * map's template from there.
+ */
+const struct ring_header *inner_ring_header __attribute__((unused));
+const struct ring_point *inner_ring_point __attribute__((unused));
+const struct ring_bucket *inner_ring_bucket __attribute__((unused));
+const struct ring_member *inner_ring_member __attribute__((unused));
+const struct placement *inner_placement __attribute__((unused));
+
 /* --- counters --------------------------------------------------------------------------------------------- */
 
 struct {
