@@ -110,6 +110,10 @@ _Static_assert(sizeof(struct service) == 32 + 8 + 8 + 4 + 32 + 4 + 32, "layout")
 /*
  * Hash `service_addresses`: public address -> service. For a prefix service (id_from = address) the low 64 bits of the
  * address are zero and prefix_length is 64, else prefix_length is 128.
+ *
+ * An entry with port 0 and protocol 0 says that the whole address (or prefix) is the service's alone, and no other traffic to
+ * it is anybody's: packets whose port cannot be read (a later fragment without its first, a header not handled)
+ * are then dropped under a counter, where otherwise they are left to the kernel. Every prefix service has one.
  */
 struct service_address_key {
 	struct address address;
@@ -258,9 +262,8 @@ struct flow {
 	__u32 incarnation; /* of the replica when the flow was decided */
 	enum flow_state state;
 	__be16 translated_port; /* the client's source port as the replica sees it */
-	__u8 fin_seen;		/* FLOW_FIN_FROM_* */
-	__u8 reserved;
-	__u32 reserved2;
+	__u16 reserved;
+	__u32 fin_seen; /* FLOW_FIN_FROM_*, set atomically: both sides may close at once */
 	__u64 return_checked_nanoseconds; /* when the return entry was last known to be there (coarse clock) */
 };
 _Static_assert(sizeof(struct flow) == 32, "layout");

@@ -37,6 +37,8 @@
 	X(drop_header_malformed, DROP, "a header field contradicts itself (lengths, versions)")    \
 	X(drop_header_unsupported, DROP,                                                           \
 	  "for a service, but with headers not handled (too many, source routing, ESP)")           \
+	X(drop_source_invalid, DROP,                                                               \
+	  "for a service, from an address that no reply can go to (multicast, loopback, none)")    \
 	X(drop_id_outside_packet, DROP, "the datagram ends before the configured id does")         \
 	X(drop_id_invalid, DROP, "the id has a character outside letters, digits . _ : -")         \
 	X(drop_no_replica, DROP, "no replica is active in the service")                            \
