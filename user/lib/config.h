@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The configuration file as the agent holds it, and how it gets there: parse (config_document.c), check each value
+ * against the schema (config_schema.h), check what spans several keys (config_check.c).
+ *
+ * Owns: the structs, units and limits of the configuration. May not know: maps, sockets, the running agent.
+ *
+ * There are no hidden defaults (semantics.md section 5): each key must be stated, and deploy/warmpath.yaml states each.
+ */
+#ifndef WARMPATH_USER_CONFIG_H
+#define WARMPATH_USER_CONFIG_H
+
+#include <limits.h>
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <warmpath/layout.h>
+
+#include "lib/error.h"
+#include "lib/log.h"
+
+#define CONFIG_INTERFACES_MAX	     64
+#define CONFIG_SERVICE_ADDRESSES_MAX 16
+#define CONFIG_REPLICA_ADDRESSES_MAX 2
+#define CONFIG_HASH_KEY_MAX	     64 /* BLAKE2b's longest key (RFC 7693, 2.1) */
+#define CONFIG_FILE_SIZE_MAX	     (4u << 20)
+
+enum deployment_shape {
+	SHAPE_INLINE = 1,     /* replies come back through this machine from elsewhere */
+	SHAPE_NODE_LOCAL = 2, /* the replicas run on this machine */
+};
+
+enum attach_mode {
+	ATTACH_AUTO = 1,
+	ATTACH_NATIVE = 2,
+	ATTACH_GENERIC = 3,
+	ATTACH_TC = 4,
+};
+
+enum service_protocol {
+	PROTOCOL_TCP = 1,
+	PROTOCOL_UDP = 2,
+	PROTOCOL_ANY = 3, /* both */
+};
+
+struct config_address {
+	struct address address;
+	unsigned int prefix_length; /* 128, or 64 for a prefix service */
+};
+
+struct config_addresses {
+	struct config_address item[CONFIG_SERVICE_ADDRESSES_MAX];
+	unsigned int count;
+};
+
+struct config_interface {
+	char name[IF_NAMESIZE];
+	enum attach_mode mode;
+	int line;
+};
+
+struct config_replica {
+	char name[REPLICA_NAME_SIZE];
+	struct config_addresses addresses; /* at most one of each family */
+	__u16 port;			   /* host byte order */
+	__u32 weight_thousandths;
+	int line;
+};
+
+struct config_ring {
+	enum ring_dialect dialect;
+	__u32 vnodes; /* points of a replica of weight 1 */
+	char hash_key_file[PATH_MAX];
+	__u8 hash_key[CONFIG_HASH_KEY_MAX];
+	__u32 hash_key_length; /* 0: not keyed */
+};
+
+struct config_service {
+	char name[SERVICE_NAME_SIZE];
+	struct config_addresses addresses;
+	__u16 port; /* host byte order */
+	enum service_protocol protocol;
+	enum id_source id_from;
+	__u16 id_offset;
+	__u16 id_length;
+	__u16 prompt_tokens_offset;
+	__u16 max_tokens_offset;
+	struct config_ring ring;
+	struct policy_settings policy;
+	__u32 request_timeout_milliseconds;
+	struct config_replica *replicas;
+	unsigned int replica_count;
+	int line;
+};
+
+struct config_limits {
+	__u32 flows;
+	__u32 requests;
+	__u32 fragments;
+};
+
+struct config {
+	char pin_path[PATH_MAX / 2]; /* room for names below it */
+	char control_socket[108];    /* sizeof(sockaddr_un.sun_path) */
+	enum log_level log_level;
+	enum deployment_shape shape;
+	struct config_limits limits;
+	struct config_interface *interfaces;
+	unsigned int interface_count;
+	struct config_service *services;
+	unsigned int service_count;
+};
+
+/* Everything that is wrong with a file, a line each: "FILE:LINE: sentence". */
+struct config_problems {
+	char *text; /* NULL while there is none */
+	size_t size;
+	unsigned int count;
+};
+
+/*
+ * Reads, parses and checks the file `path` into `config`. 0, or -EINVAL with every problem found in `problems`, or another
+ * negative errno (file cannot be read) with that one problem. `config` is to be freed either way, `problems` too.
+ */
+int config_load(const char *path, struct config *config, struct config_problems *problems);
+
+/* The same from memory; `name` stands for the file in the sentences. */
+int config_parse(const char *text, size_t length, const char *name, struct config *config,
+		 struct config_problems *problems);
+
+/* The checks that span several keys; `config` is complete as far as the schema goes. */
+void config_check(struct config *config, const char *name, struct config_problems *problems);
+
+void config_free(struct config *config);
+
+/* Adds one line. `line` is 1-based; 0: the file as a whole. At most 50 are kept, all are counted. */
+void config_problem(struct config_problems *problems, const char *name, int line,
+		    const char *format, ...) __attribute__((format(printf, 4, 5)));
+void config_problems_free(struct config_problems *problems);
+
+/* Points of a replica on the ring: vnodes x weight, to the nearest whole number (half to even), at least 1. */
+__u32 config_ring_points(__u32 vnodes, __u32 weight_thousandths);
+
+/* The rules for names: 1 to `size` - 1 characters out of letters, digits, . _ - */
+bool config_name_valid(const char *name, size_t size);
+
+#endif /* WARMPATH_USER_CONFIG_H */
