@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lib/hash_key.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int hash_key_read(const char *path, __u8 key[BLAKE2B_KEY_LENGTH_MAX], size_t *length, char *error,
+		  size_t error_size)
+{
+	__u8 read_bytes[BLAKE2B_KEY_LENGTH_MAX + 1];
+	size_t filled = 0;
+	ssize_t got;
+	int err = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0) {
+		err = -errno;
+		snprintf(error, error_size, "The hash key file %s cannot be opened: %s.", path,
+			 strerror(-err));
+		return err;
+	}
+	do {
+		got = read(fd, read_bytes + filled, sizeof(read_bytes) - filled);
+		if (got > 0)
+			filled += got;
+	} while (got > 0 || (got < 0 && errno == EINTR));
+	if (got < 0) {
+		err = -errno;
+		snprintf(error, error_size, "The hash key file %s cannot be read: %s.", path,
+			 strerror(-err));
+	} else if (filled < 1 || filled > BLAKE2B_KEY_LENGTH_MAX) {
+		err = -EINVAL;
+		snprintf(error, error_size, "The hash key file %s %s: a key has 1 to %d bytes.",
+			 path, filled < 1 ? "is empty" : "is too long", BLAKE2B_KEY_LENGTH_MAX);
+	} else {
+		memcpy(key, read_bytes, filled);
+		*length = filled;
+	}
+	explicit_bzero(read_bytes, sizeof(read_bytes));
+	close(fd);
+	return err;
+}
