@@ -14,7 +14,7 @@
  *   flows, return_flows, fragments, counters                      data path
  *   replica_loads, service_loads, requests                        data path; agent only through the control program
  *   placements                                                    data path; the agent puts in and replaces the inner maps
- *   events                                                        data path (ring buffer, include/warmpath/event.h)
+ *   events                                                        data path (ring buffer, include/warmpath/decision.h)
  */
 #ifndef WARMPATH_LAYOUT_H
 #define WARMPATH_LAYOUT_H

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is asked of the decision core, what it answers, and what of it goes through the ring buffer `events`.
+ *
+ * Owns: reasons, requests, decisions and completions as data. May not know: how a decision is made (decide.h), maps, packets.
+ */
+#ifndef WARMPATH_DECISION_H
+#define WARMPATH_DECISION_H
+
+#include "layout.h"
+
+/* Why a replica was chosen (semantics of the policies: docs/policies.md). X(name, text) */
+#define WARMPATH_ROUTE_REASONS(X)                         \
+	X(no_replica, "no-replica")                       \
+	X(round_robin, "round-robin")                     \
+	X(home, "home")                                   \
+	X(overflow, "overflow")                           \
+	X(fallback_least_loaded, "fallback-least-loaded") \
+	X(home_long, "home-long")                         \
+	X(sticky, "sticky")                               \
+	X(sticky_long, "sticky-long")                     \
+	X(least_loaded, "least-loaded")
+
+enum route_reason {
+#define X(name, text) REASON_##name,
+	WARMPATH_ROUTE_REASONS(X)
+#undef X
+		REASON_COUNT,
+};
+
+/* One request, as far as the policies are concerned. */
+struct decide_request {
+	__u64 id_hash;	   /* ring key of the id */
+	__u64 id_hash_low; /* dialect replica-router: the lower half of the id's MD5; else 0 */
+	__u32 prompt_tokens;
+	__u32 max_tokens;
+	__u32 anonymous; /* 1: neither an id nor content to make a key of: id_hash says nothing of the conversation */
+	__u32 reserved;
+};
+_Static_assert(sizeof(struct decide_request) == 32, "layout");
+
+#define DECISION_LONG_APPLIED \
+	1		     /* limit of the preferred replica: long_epsilon instead of epsilon */
+#define DECISION_HAS_CAP   2 /* the policy has a cap */
+#define DECISION_CONTENDED 4 /* made again at least once, as another CPU had changed the loads */
+#define DECISION_CHARGED   8 /* counted in the loads */
+
+/*
+ * The answer. Loads, costs and sums are in `metric`, and are those before this request was charged; sum, replica_count and load
+ * are of the locked moment in which it was charged. So the cap that the chosen replica had to keep is
+ * (1 + epsilon) x (sum + cost) / replica_count, and load + cost kept it (unless the reason says otherwise).
+ */
+struct decision {
+	__u64 number;  /* in the service, from 1; 0: nothing was charged */
+	__u64 sum;     /* of the loads of all counted replicas */
+	__u32 replica; /* slot, or REPLICA_NONE */
+	enum route_reason reason;
+	enum load_metric metric;
+	__u32 replica_count;	       /* N of the cap */
+	__u32 load;		       /* of `replica` */
+	__u32 cost;		       /* on `replica`; without a cap: the full cost in tokens */
+	__u32 charge;		       /* tokens charged */
+	__u32 home;		       /* slot, or REPLICA_NONE where the policy has no home */
+	__u32 preferred;	       /* slot tried first, or REPLICA_NONE */
+	__u32 preferred_load;	       /* when it was tried */
+	__u32 preferred_cost;	       /* cost on it; `total` of the trace is sum + this */
+	__u32 placement_replica;       /* slot, or REPLICA_NONE: no valid placement */
+	__u32 placement_prompt_tokens; /* served there */
+	__u32 prompt_tokens;	       /* of the request, after clamping */
+	__u32 max_tokens;	       /* the same */
+	__u32 flags;		       /* DECISION_* */
+};
+_Static_assert(sizeof(struct decision) == 80, "layout");
+
+/* --- events ----------------------------------------------------------------------------------------------- */
+
+enum event_kind {
+	EVENT_DECISION = 1,
+	EVENT_COMPLETION = 2,
+};
+
+/* Replicas whose loads a decision event carries, at most: those walked over first, then others by name. */
+#define EVENT_REPLICAS_MAX 64
+
+struct event_header {
+	enum event_kind kind;
+	__u32 service;
+	__u64 nanoseconds; /* coarse monotonic clock */
+	__u64 id_hash;
+	struct flow_key flow;
+};
+_Static_assert(sizeof(struct event_header) == 64, "layout");
+
+struct event_replica_load {
+	__u32 replica; /* slot */
+	__u32 load;    /* in the decision's metric, before the charge */
+};
+
+/* Sent with as many `loads` as load_count says: event_decision_size(). */
+struct event_decision {
+	struct event_header header;
+	struct policy_settings settings; /* those it was made with */
+	struct decision decision;
+	__u32 walked_count; /* the first of `loads`: replicas met on the walk, in its order */
+	__u32 load_count;
+	__u8 id_length;
+	__u8 anonymous;
+	__u8 keyless; /* the key is not of an id but of content or of the client's address */
+	__u8 reserved[5];
+	char id[ID_LENGTH_MAX];
+	struct event_replica_load loads[EVENT_REPLICAS_MAX];
+};
+_Static_assert(sizeof(struct event_decision) == 64 + 32 + 80 + 16 + 128 + 512, "layout");
+
+enum completion_status {
+	COMPLETION_SUCCESS = 1,	   /* answered in full: the placement was written */
+	COMPLETION_FAILED = 2,	   /* the connection was reset, or ended without an answer */
+	COMPLETION_TIMED_OUT = 3,  /* no answer in the service's request_timeout */
+	COMPLETION_SUPERSEDED = 4, /* the client sent the request again */
+	COMPLETION_ABANDONED = 5,  /* closed by the agent: its service or replica is gone */
+};
+
+/* Self-contained: says everything about the end of a request to somebody who has none of the router's maps. */
+struct event_completion {
+	struct event_header header;
+	__u64 number;  /* of the decision */
+	__u32 replica; /* slot */
+	__u32 incarnation;
+	char replica_name[REPLICA_NAME_SIZE];
+	__u32 prompt_tokens;
+	__u32 charge; /* tokens given back */
+	enum completion_status status;
+	__u32 reserved;
+	__u64 decided_nanoseconds;
+};
+_Static_assert(sizeof(struct event_completion) == 64 + 16 + 64 + 16 + 8, "layout");
+
+#endif /* WARMPATH_DECISION_H */
