@@ -96,95 +96,14 @@ static bool is_plain(const yaml_node_t *node)
 
 /* --- values --------------------------------------------------------------------------------------------- */
 
-/* A decimal number with up to `digits` digits behind the point, as a whole number of 10^-digits. */
-static bool parse_decimal(const char *text, unsigned int digits, uint64_t *value)
-{
-	uint64_t number = 0;
-	unsigned int fraction = 0, seen = 0;
-	bool point = false;
-
-	for (; *text; text++) {
-		if (*text == '.' && digits > 0 && !point && seen > 0) {
-			point = true;
-			continue;
-		}
-		if (*text < '0' || *text > '9' || number > UINT64_MAX / 100)
-			return false;
-		if (point && ++fraction > digits)
-			return false;
-		number = number * 10 + (*text - '0');
-		seen++;
-	}
-	if (seen == 0 || (point && fraction == 0))
-		return false;
-	for (; fraction < digits; fraction++) {
-		if (number > UINT64_MAX / 10)
-			return false;
-		number *= 10;
-	}
-	*value = number;
-	return true;
-}
-
-static void store_number(void *target, size_t size, uint64_t value)
-{
-	__u8 byte = value;
-	__u16 half = value;
-	__u32 word = value;
-
-	if (size == sizeof(byte))
-		memcpy(target, &byte, size);
-	else if (size == sizeof(half))
-		memcpy(target, &half, size);
-	else
-		memcpy(target, &word, sizeof(word));
-}
-
-static bool read_number(const struct schema_key *key, const yaml_node_t *node, void *target)
+/* Numbers and flags must be plain: "1" in quotes is text, whoever wrote it meant something else. */
+static bool read_scalar(const struct schema_key *key, const yaml_node_t *node, void *target)
 {
 	const char *text = scalar_text(node);
-	uint64_t value;
 
-	if (!text || !is_plain(node))
+	if (!text || (key->kind != SCHEMA_CHOICE && !is_plain(node)))
 		return false;
-	if (key->none_allowed && strcmp(text, "none") == 0) {
-		store_number(target, key->size, key->none_value);
-		return true;
-	}
-	if (!parse_decimal(text, key->digits, &value))
-		return false;
-	if (value < key->minimum || value > key->maximum)
-		return false;
-	store_number(target, key->size, value * (key->scale ? key->scale : 1));
-	return true;
-}
-
-static bool read_choice(const struct schema_key *key, const yaml_node_t *node, void *target)
-{
-	const struct schema_choice *choice;
-	const char *text = scalar_text(node);
-
-	for (choice = key->choices; text && choice->word; choice++) {
-		if (strcmp(text, choice->word) == 0) {
-			store_number(target, key->size, choice->value);
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool read_flag(const struct schema_key *key, const yaml_node_t *node, void *target)
-{
-	const char *text = scalar_text(node);
-	bool value;
-
-	if (!text || !is_plain(node))
-		return false;
-	value = strcmp(text, "true") == 0;
-	if (!value && strcmp(text, "false") != 0)
-		return false;
-	store_number(target, key->size, value);
-	return true;
+	return schema_read_text(key, text, target);
 }
 
 static bool read_name(const struct schema_key *key, const yaml_node_t *node, void *target)
@@ -321,13 +240,9 @@ static void read_value(struct reader *reader, const struct place *place,
 		return;
 	case SCHEMA_NUMBER:
 	case SCHEMA_FRACTION:
-		good = read_number(key, node, target);
-		break;
 	case SCHEMA_CHOICE:
-		good = read_choice(key, node, target);
-		break;
 	case SCHEMA_FLAG:
-		good = read_flag(key, node, target);
+		good = read_scalar(key, node, target);
 		break;
 	case SCHEMA_NAME:
 		good = read_name(key, node, target);

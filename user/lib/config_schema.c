@@ -328,23 +328,6 @@ const char *schema_word(const struct schema_choice *choices, int value)
 	return "unknown";
 }
 
-/* A whole number of 10^-digits as text, without closing zeros. */
-static void format_fraction(uint64_t value, unsigned int digits, char *text, size_t size)
-{
-	uint64_t unit = 1;
-	unsigned int i;
-	size_t length;
-
-	for (i = 0; i < digits; i++)
-		unit *= 10;
-	snprintf(text, size, "%llu.%0*llu", (unsigned long long)(value / unit), (int)digits,
-		 (unsigned long long)(value % unit));
-	for (length = strlen(text); length > 1 && text[length - 1] == '0'; length--)
-		text[length - 1] = '\0';
-	if (text[length - 1] == '.')
-		text[length - 1] = '\0';
-}
-
 static void allowed_choices(const struct schema_key *key, char *text, size_t size)
 {
 	const struct schema_choice *choice;
@@ -383,8 +366,8 @@ const char *schema_allowed(const struct schema_key *key, char *text, size_t size
 			 or_none);
 		break;
 	case SCHEMA_FRACTION:
-		format_fraction(key->minimum, key->digits, from, sizeof(from));
-		format_fraction(key->maximum, key->digits, to, sizeof(to));
+		schema_format_fraction(key->minimum, key->digits, from, sizeof(from));
+		schema_format_fraction(key->maximum, key->digits, to, sizeof(to));
 		snprintf(text, size,
 			 "a number from %s to %s with at most %u digits after the point", from, to,
 			 key->digits);

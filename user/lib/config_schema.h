@@ -71,6 +71,19 @@ bool schema_is_child(const struct schema_key *key, const char *parent);
 /* Writes what values are allowed, as the end of a sentence: "a whole number from 1 to 65535". Returns `text`. */
 const char *schema_allowed(const struct schema_key *key, char *text, size_t size);
 
+/*
+ * Reads the text of a number, fraction, choice or flag into `target`, which has key->size bytes. False, and target untouched, if
+ * it is not an allowed value.
+ */
+bool schema_read_text(const struct schema_key *key, const char *text, void *target);
+
+/* The reverse: what a file would say for the value at `source`. Returns `text`. */
+const char *schema_write_text(const struct schema_key *key, const void *source, char *text,
+			      size_t size);
+
+/* A whole number of 10^-digits as text, without closing zeros. Returns `text`. */
+const char *schema_format_fraction(uint64_t value, unsigned int digits, char *text, size_t size);
+
 /* The known key below `parent` that is nearest to `name` (fewest edits), or NULL if none is near. */
 const char *schema_nearest(const char *parent, const char *name);
 
