@@ -64,7 +64,7 @@ static error_t parse_walk(int key, char *argument, struct argp_state *state)
 		if (ring_parse_dialect(argument, &options->dialect))
 			argp_error(
 				state,
-				"There is no ring dialect \"%s\": use llm-ring or replica-router.",
+				"there is no ring dialect \"%s\": use llm-ring or replica-router",
 				argument);
 		return 0;
 	case OPTION_VNODES:
@@ -72,7 +72,7 @@ static error_t parse_walk(int key, char *argument, struct argp_state *state)
 		number = strtoul(argument, &end, 10);
 		if (errno || end == argument || *end != '\0' || *argument == '-' || number < 1 ||
 		    number > RING_POINTS_MAX)
-			argp_error(state, "\"%s\" is not a number of virtual nodes: give 1 to %u.",
+			argp_error(state, "\"%s\" is not a number of virtual nodes: give 1 to %u",
 				   argument, RING_POINTS_MAX);
 		options->vnodes = number;
 		return 0;
@@ -82,7 +82,7 @@ static error_t parse_walk(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!options->replicas)
-			argp_error(state, "Say which replicas: --replicas NAME,...");
+			argp_error(state, "say which replicas: --replicas NAME,...");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -91,7 +91,7 @@ static error_t parse_walk(int key, char *argument, struct argp_state *state)
 
 static int set_weights(struct ring_replica *replicas, size_t count, char *weights)
 {
-	char error[256];
+	struct error error;
 
 	for (char *item; (item = strsep(&weights, ","));) {
 		char *weight = strchr(item, '=');
@@ -99,12 +99,12 @@ static int set_weights(struct ring_replica *replicas, size_t count, char *weight
 		bool found = false;
 
 		if (!weight) {
-			complain("\"%s\" is not a weight: write NAME=WEIGHT.", item);
+			complain("\"%s\" is not a weight: write NAME=WEIGHT", item);
 			return -EINVAL;
 		}
 		*weight++ = '\0';
-		if (ring_parse_weight(weight, &thousandths, error, sizeof(error))) {
-			complain("%s", error);
+		if (ring_parse_weight(weight, &thousandths, &error)) {
+			complain("%s", error.text);
 			return -EINVAL;
 		}
 		for (size_t i = 0; i < count; i++) {
@@ -115,7 +115,7 @@ static int set_weights(struct ring_replica *replicas, size_t count, char *weight
 		}
 		if (!found) {
 			complain(
-				"There is a weight for replica %s, which is not among the replicas.",
+				"there is a weight for replica %s, which is not among the replicas",
 				item);
 			return -EINVAL;
 		}
@@ -158,7 +158,7 @@ static int build(struct ring *ring, struct walk_options *options)
 		.hash_key = hash_key,
 	};
 	struct ring_replica *replicas;
-	char error[256];
+	struct error error;
 	size_t count;
 	int err = 0;
 
@@ -166,9 +166,9 @@ static int build(struct ring *ring, struct walk_options *options)
 		settings.vnodes = ring_default_vnodes(settings.dialect);
 	if (options->hash_key_file)
 		err = hash_key_read(options->hash_key_file, hash_key, &settings.hash_key_length,
-				    error, sizeof(error));
+				    &error);
 	if (err) {
-		complain("%s", error);
+		complain("%s", error.text);
 		return err;
 	}
 	replicas = split_replicas(options->replicas, &count);
@@ -176,9 +176,9 @@ static int build(struct ring *ring, struct walk_options *options)
 		return -ENOMEM;
 	err = options->weights ? set_weights(replicas, count, options->weights) : 0;
 	if (!err) {
-		err = ring_build(ring, &settings, replicas, count, error, sizeof(error));
+		err = ring_build(ring, &settings, replicas, count, &error);
 		if (err)
-			complain("%s", error);
+			complain("%s", error.text);
 	}
 	free(replicas);
 	explicit_bzero(hash_key, sizeof(hash_key));
@@ -223,7 +223,7 @@ static int print_walk(const struct ring *ring, const char *id, size_t length)
 	fputs("{\"id\": ", stdout);
 	if (print_text(id, length)) {
 		fputc('\n', stdout);
-		complain("An id is not valid UTF-8.");
+		complain("an id is not valid UTF-8");
 		return EXIT_FAILED;
 	}
 	if (ring->header.dialect == RING_REPLICA_ROUTER && hash > 0)
@@ -254,7 +254,7 @@ static int print_walks_of_input(const struct ring *ring)
 	}
 	free(line);
 	if (ferror(stdin)) {
-		complain("The ids cannot be read from standard input: %s.", strerror(errno));
+		complain("the ids cannot be read from standard input: %s", strerror(errno));
 		code = EXIT_FAILED;
 	}
 	return code;
@@ -287,7 +287,7 @@ static int walk_main(int argc, char **argv)
 			       : print_walk(&ring, options.ids[i], strlen(options.ids[i]));
 	ring_free(&ring);
 	if (fflush(stdout) && code == EXIT_DONE) {
-		complain("The answer cannot be written: %s.", strerror(errno));
+		complain("the answer cannot be written: %s", strerror(errno));
 		code = EXIT_FAILED;
 	}
 	return code;

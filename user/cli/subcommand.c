@@ -47,6 +47,6 @@ int run_subcommand(const struct subcommand *table, int argc, char **argv)
 		argv[1] = command;
 		return entry->function(argc - 1, argv + 1);
 	}
-	complain("There is no subcommand \"%s\"; \"%s --help\" lists them.", argv[1], argv[0]);
+	complain("there is no subcommand \"%s\"; \"%s --help\" lists them", argv[1], argv[0]);
 	return EXIT_USAGE;
 }

@@ -13,14 +13,14 @@ struct replica_router {
 };
 
 static int rebuild(struct replica_router *router, const struct ring_replica *replicas, size_t count,
-		   char *error, size_t error_size)
+		   struct error *error)
 {
 	const struct ring_settings settings = {
 		.dialect = RING_REPLICA_ROUTER,
 		.vnodes = REPLICA_ROUTER_VNODES,
 	};
 	struct ring ring;
-	int err = ring_build(&ring, &settings, replicas, count, error, error_size);
+	int err = ring_build(&ring, &settings, replicas, count, error);
 
 	if (err)
 		return err;
@@ -32,9 +32,9 @@ static int rebuild(struct replica_router *router, const struct ring_replica *rep
 struct replica_router *replica_router_new(void)
 {
 	struct replica_router *router = calloc(1, sizeof(*router));
-	char error[256];
+	struct error error;
 
-	if (router && rebuild(router, NULL, 0, error, sizeof(error))) {
+	if (router && rebuild(router, NULL, 0, &error)) {
 		free(router);
 		return NULL;
 	}
@@ -75,7 +75,7 @@ static __u32 free_slot(const struct replica_router *router)
 }
 
 static int more_points(struct replica_router *router, struct ring_replica *replica, __u32 vnodes,
-		       char *error, size_t error_size)
+		       struct error *error)
 {
 	__u32 before = replica->vnodes;
 	int err;
@@ -83,47 +83,42 @@ static int more_points(struct replica_router *router, struct ring_replica *repli
 	if (vnodes <= before)
 		return 0;
 	replica->vnodes = vnodes;
-	err = rebuild(router, router->replicas, router->count, error, error_size);
+	err = rebuild(router, router->replicas, router->count, error);
 	if (err)
 		replica->vnodes = before;
 	return err;
 }
 
 int replica_router_add(struct replica_router *router, const char *replica, __u32 vnodes,
-		       char *error, size_t error_size)
+		       struct error *error)
 {
 	size_t at = find(router, replica);
 	struct ring_replica *grown;
 	char *name;
 	int err;
 
-	if (vnodes < 1) {
-		snprintf(error, error_size, "Replica %s needs at least one virtual node.", replica);
-		return -EINVAL;
-	}
+	if (vnodes < 1)
+		return error_set(error, -EINVAL, "replica %s needs at least one virtual node",
+				 replica);
 	if (at < router->count)
-		return more_points(router, &router->replicas[at], vnodes, error, error_size);
-	if (router->count == REPLICAS_MAX) {
-		snprintf(error, error_size, "There are %d replicas already: that is the limit.",
-			 REPLICAS_MAX);
-		return -E2BIG;
-	}
+		return more_points(router, &router->replicas[at], vnodes, error);
+	if (router->count == REPLICAS_MAX)
+		return error_set(error, -E2BIG, "there are %d replicas already: that is the limit",
+				 REPLICAS_MAX);
 
 	grown = realloc(router->replicas, (router->count + 1) * sizeof(*grown));
 	if (grown)
 		router->replicas = grown;
 	name = grown ? strdup(replica) : NULL;
-	if (!name) {
-		snprintf(error, error_size, "There is not enough memory for another replica.");
-		return -ENOMEM;
-	}
+	if (!name)
+		return error_set(error, -ENOMEM, "there is not enough memory for another replica");
 	router->replicas[at] = (struct ring_replica){
 		.name = name,
 		.slot = free_slot(router),
 		.weight_thousandths = RING_WEIGHT_ONE,
 		.vnodes = vnodes,
 	};
-	err = rebuild(router, router->replicas, router->count + 1, error, error_size);
+	err = rebuild(router, router->replicas, router->count + 1, error);
 	if (err)
 		free(name);
 	else
@@ -131,8 +126,7 @@ int replica_router_add(struct replica_router *router, const char *replica, __u32
 	return err;
 }
 
-int replica_router_remove(struct replica_router *router, const char *replica, char *error,
-			  size_t error_size)
+int replica_router_remove(struct replica_router *router, const char *replica, struct error *error)
 {
 	size_t at = find(router, replica);
 	size_t last = router->count - 1;
@@ -144,7 +138,7 @@ int replica_router_remove(struct replica_router *router, const char *replica, ch
 	gone = router->replicas[at];
 	router->replicas[at] = router->replicas[last];
 	router->replicas[last] = gone;
-	err = rebuild(router, router->replicas, last, error, error_size);
+	err = rebuild(router, router->replicas, last, error);
 	if (!err) {
 		free((char *)gone.name);
 		router->count = last;

@@ -7,7 +7,7 @@
  *
  *	struct replica_router *router = replica_router_new();
  *
- *	replica_router_add(router, "R1", REPLICA_ROUTER_VNODES, error, sizeof(error));
+ *	replica_router_add(router, "R1", REPLICA_ROUTER_VNODES, &error);
  *	replica_router_route(router, "conv1");		-> "R1"
  *	replica_router_free(router);
  */
@@ -32,14 +32,13 @@ void replica_router_free(struct replica_router *router);
  * it gets those, too. 0; or a negative errno with a sentence in `error`, and the router is as it was.
  */
 int replica_router_add(struct replica_router *router, const char *replica, __u32 vnodes,
-		       char *error, size_t error_size);
+		       struct error *error);
 
 /*
  * Takes a replica off the ring; one that is not on it is no error, as published. 0; or -ENOMEM with a sentence, and the router
  * is as it was.
  */
-int replica_router_remove(struct replica_router *router, const char *replica, char *error,
-			  size_t error_size);
+int replica_router_remove(struct replica_router *router, const char *replica, struct error *error);
 
 /* The conversation's replica; NULL if there is none. Valid until the next change. */
 const char *replica_router_route(const struct replica_router *router, const char *conversation);

@@ -16,6 +16,8 @@
 #include <warmpath/layout.h>
 #include <warmpath/md5.h>
 
+#include "lib/error.h"
+
 #define RING_HASH_KEY_LENGTH_MAX BLAKE2B_KEY_LENGTH_MAX
 #define RING_WEIGHT_ONE		 1000	 /* thousandths */
 #define RING_WEIGHT_MAX		 1000000 /* thousandths */
@@ -59,7 +61,7 @@ struct ring {
  * sentence in `error`. *ring need not be initialised, and on error holds nothing to be freed.
  */
 int ring_build(struct ring *ring, const struct ring_settings *settings,
-	       const struct ring_replica *replicas, size_t count, char *error, size_t error_size);
+	       const struct ring_replica *replicas, size_t count, struct error *error);
 
 void ring_free(struct ring *ring);
 
@@ -67,10 +69,10 @@ void ring_free(struct ring *ring);
  * 0 if a replica may have this name: 1 to 63 characters out of letters, digits, `.`, `_` and `-` (what names of hosts and pods
  * are made of); or -EINVAL with a sentence.
  */
-int ring_check_name(const char *name, char *error, size_t error_size);
+int ring_check_name(const char *name, struct error *error);
 
 /* "1", "0.5", "2.125": 0.001 to 1000, at most three decimals. 0, or -EINVAL with a sentence. */
-int ring_parse_weight(const char *text, __u32 *thousandths, char *error, size_t error_size);
+int ring_parse_weight(const char *text, __u32 *thousandths, struct error *error);
 
 /*
  * How many points a weight gives: round(vnodes * weight), ties to even as in the published code, at least 1.

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,18 +23,7 @@ struct labelled_point {
 	__u32 member;
 };
 
-__attribute__((__format__(__printf__, 4, 5))) static int
-refuse(int code, char *error, size_t error_size, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(error, error_size, format, arguments);
-	va_end(arguments);
-	return code;
-}
-
-int ring_check_name(const char *name, char *error, size_t error_size)
+int ring_check_name(const char *name, struct error *error)
 {
 	static const char allowed[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -43,23 +31,23 @@ int ring_check_name(const char *name, char *error, size_t error_size)
 	size_t good = strspn(name, allowed);
 
 	if (length == 0)
-		return refuse(-EINVAL, error, error_size,
-			      "A replica's name is empty: give it 1 to %d characters.",
-			      REPLICA_NAME_SIZE - 1);
+		return error_set(error, -EINVAL,
+				 "a replica's name is empty: give it 1 to %d characters",
+				 REPLICA_NAME_SIZE - 1);
 	if (length >= REPLICA_NAME_SIZE)
-		return refuse(
-			-EINVAL, error, error_size,
-			"The replica name \"%.20s...\" has %zu characters; at most %d are allowed.",
+		return error_set(
+			error, -EINVAL,
+			"the replica name \"%.20s...\" has %zu characters; at most %d are allowed",
 			name, length, REPLICA_NAME_SIZE - 1);
 	if (name[good] != '\0')
-		return refuse(-EINVAL, error, error_size,
-			      "The replica name \"%s\" has a character (number %zu) that is not "
-			      "a letter, a digit, or one of . _ - .",
-			      name, good + 1);
+		return error_set(error, -EINVAL,
+				 "the replica name \"%s\" has a character (number %zu) that is not "
+				 "a letter, a digit, or one of . _ -",
+				 name, good + 1);
 	return 0;
 }
 
-int ring_parse_weight(const char *text, __u32 *thousandths, char *error, size_t error_size)
+int ring_parse_weight(const char *text, __u32 *thousandths, struct error *error)
 {
 	__u64 value = 0;
 	int digits = 0, decimals = -1;
@@ -88,9 +76,9 @@ int ring_parse_weight(const char *text, __u32 *thousandths, char *error, size_t 
 	*thousandths = value;
 	return 0;
 wrong:
-	return refuse(
-		-EINVAL, error, error_size,
-		"The weight \"%s\" is not a number from 0.001 to 1000 with at most three decimals.",
+	return error_set(
+		error, -EINVAL,
+		"the weight \"%s\" is not a number from 0.001 to 1000 with at most three decimals",
 		text);
 }
 
@@ -104,45 +92,45 @@ __u32 ring_weight_points(__u32 vnodes, __u32 weight_thousandths)
 	return points < 1 ? 1 : (__u32)points;
 }
 
-static int check_settings(const struct ring_settings *settings, char *error, size_t error_size)
+static int check_settings(const struct ring_settings *settings, struct error *error)
 {
 	if (!ring_dialect_name(settings->dialect))
-		return refuse(-EINVAL, error, error_size,
-			      "There is no ring dialect number %d: use llm-ring or replica-router.",
-			      settings->dialect);
+		return error_set(
+			error, -EINVAL,
+			"there is no ring dialect number %d: use llm-ring or replica-router",
+			settings->dialect);
 	if (settings->vnodes < 1 || settings->vnodes > RING_POINTS_MAX)
-		return refuse(-EINVAL, error, error_size,
-			      "%u virtual nodes for each replica are not possible: give 1 to %u.",
-			      settings->vnodes, RING_POINTS_MAX);
+		return error_set(error, -EINVAL,
+				 "%u virtual nodes for each replica are not possible: give 1 to %u",
+				 settings->vnodes, RING_POINTS_MAX);
 	if (settings->hash_key_length > RING_HASH_KEY_LENGTH_MAX)
-		return refuse(-EINVAL, error, error_size,
-			      "The hash key has %zu bytes; at most %d are allowed.",
-			      settings->hash_key_length, RING_HASH_KEY_LENGTH_MAX);
+		return error_set(error, -EINVAL,
+				 "the hash key has %zu bytes; at most %d are allowed",
+				 settings->hash_key_length, RING_HASH_KEY_LENGTH_MAX);
 	if (settings->hash_key_length > 0 && settings->dialect != RING_LLM)
-		return refuse(-EINVAL, error, error_size,
-			      "A hash key is only possible with the ring dialect llm-ring.");
+		return error_set(error, -EINVAL,
+				 "a hash key is only possible with the ring dialect llm-ring");
 	return 0;
 }
 
-static int check_replica(const struct ring_replica *replica, char *error, size_t error_size)
+static int check_replica(const struct ring_replica *replica, struct error *error)
 {
-	int err = ring_check_name(replica->name, error, error_size);
+	int err = ring_check_name(replica->name, error);
 
 	if (err)
 		return err;
 	if (replica->weight_thousandths < 1 || replica->weight_thousandths > RING_WEIGHT_MAX)
-		return refuse(
-			-EINVAL, error, error_size,
-			"The weight of replica %s is %u thousandths; 0.001 to 1000 is allowed.",
+		return error_set(
+			error, -EINVAL,
+			"the weight of replica %s is %u thousandths; 0.001 to 1000 is allowed",
 			replica->name, replica->weight_thousandths);
 	if (replica->vnodes > RING_POINTS_MAX)
-		return refuse(-EINVAL, error, error_size,
-			      "%u virtual nodes for replica %s are not possible: give 1 to %u.",
-			      replica->vnodes, replica->name, RING_POINTS_MAX);
+		return error_set(error, -EINVAL,
+				 "%u virtual nodes for replica %s are not possible: give 1 to %u",
+				 replica->vnodes, replica->name, RING_POINTS_MAX);
 	if (replica->slot >= REPLICAS_MAX)
-		return refuse(-EINVAL, error, error_size,
-			      "Replica %s has slot %u; the last one is %u.", replica->name,
-			      replica->slot, REPLICAS_MAX - 1);
+		return error_set(error, -EINVAL, "replica %s has slot %u; the last one is %u",
+				 replica->name, replica->slot, REPLICAS_MAX - 1);
 	return 0;
 }
 
@@ -156,13 +144,13 @@ static int compare_replicas(const void *a, const void *b)
 
 /* Sorts by name and takes out what was given twice. Returns how many are left, or a negative errno. */
 static int make_set(const struct ring_replica **set, const struct ring_replica *replicas,
-		    size_t count, char *error, size_t error_size)
+		    size_t count, struct error *error)
 {
 	const struct ring_replica *user_of_slot[REPLICAS_MAX] = {NULL};
 	size_t kept = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		int err = check_replica(&replicas[i], error, error_size);
+		int err = check_replica(&replicas[i], error);
 
 		if (err)
 			return err;
@@ -178,19 +166,18 @@ static int make_set(const struct ring_replica **set, const struct ring_replica *
 			if (before->slot == replica->slot && before->vnodes == replica->vnodes &&
 			    before->weight_thousandths == replica->weight_thousandths)
 				continue;
-			return refuse(-EINVAL, error, error_size,
-				      "Replica %s is given twice, with different settings.",
-				      replica->name);
+			return error_set(error, -EINVAL,
+					 "replica %s is given twice, with different settings",
+					 replica->name);
 		}
 		if (kept == REPLICAS_MAX)
-			return refuse(-E2BIG, error, error_size,
-				      "There are more than %d replicas: that is the limit.",
-				      REPLICAS_MAX);
+			return error_set(error, -E2BIG,
+					 "there are more than %d replicas: that is the limit",
+					 REPLICAS_MAX);
 		if (user_of_slot[replica->slot])
-			return refuse(-EINVAL, error, error_size,
-				      "Replicas %s and %s have the same slot, %u.",
-				      user_of_slot[replica->slot]->name, replica->name,
-				      replica->slot);
+			return error_set(
+				error, -EINVAL, "replicas %s and %s have the same slot, %u",
+				user_of_slot[replica->slot]->name, replica->name, replica->slot);
 		user_of_slot[replica->slot] = replica;
 		set[kept++] = replica;
 	}
@@ -205,17 +192,18 @@ static __u32 replica_points(const struct ring_settings *settings,
 }
 
 static int count_points(const struct ring_settings *settings, const struct ring_replica **set,
-			size_t count, char *error, size_t error_size)
+			size_t count, struct error *error)
 {
 	__u64 total = 0;
 
 	for (size_t i = 0; i < count; i++)
 		total += replica_points(settings, set[i]);
 	if (total > RING_POINTS_MAX)
-		return refuse(-E2BIG, error, error_size,
-			      "The ring would have %llu points and at most %u are possible: lower "
-			      "the number of virtual nodes or the weights.",
-			      (unsigned long long)total, RING_POINTS_MAX);
+		return error_set(
+			error, -E2BIG,
+			"the ring would have %llu points and at most %u are possible: lower "
+			"the number of virtual nodes or the weights",
+			(unsigned long long)total, RING_POINTS_MAX);
 	return total;
 }
 
@@ -271,7 +259,7 @@ static int fill_points(struct ring *ring, const struct ring_settings *settings,
 }
 
 /* Needs at least one point. */
-static int fill_index(struct ring *ring, char *error, size_t error_size)
+static int fill_index(struct ring *ring, struct error *error)
 {
 	const struct ring_header *header = &ring->header;
 	__u32 point = 0;
@@ -283,10 +271,10 @@ static int fill_index(struct ring *ring, char *error, size_t error_size)
 		       ring_bucket_number(ring->points[point].hash, header->index_bits) == bucket)
 			point++;
 		if (point - first > RING_BUCKET_POINTS_MAX)
-			return refuse(
-				-E2BIG, error, error_size,
+			return error_set(
+				error, -E2BIG,
 				"%u of the ring's points have hashes with the same first %u bits, "
-				"which the index cannot hold: use other replica names.",
+				"which the index cannot hold: use other replica names",
 				point - first, header->index_bits);
 		ring->index[bucket].first_point = first;
 		ring->index[bucket].point_count = point - first;
@@ -330,13 +318,13 @@ static void set_hash(struct ring *ring, const struct ring_settings *settings)
 }
 
 int ring_build(struct ring *ring, const struct ring_settings *settings,
-	       const struct ring_replica *replicas, size_t count, char *error, size_t error_size)
+	       const struct ring_replica *replicas, size_t count, struct error *error)
 {
 	const struct ring_replica **set = NULL;
 	int members, points, err;
 
 	memset(ring, 0, sizeof(*ring));
-	err = check_settings(settings, error, error_size);
+	err = check_settings(settings, error);
 	if (err)
 		return err;
 	set = calloc(count + 1, sizeof(set[0]));
@@ -344,12 +332,12 @@ int ring_build(struct ring *ring, const struct ring_settings *settings,
 		err = -ENOMEM;
 		goto out;
 	}
-	members = make_set(set, replicas, count, error, error_size);
+	members = make_set(set, replicas, count, error);
 	if (members < 0) {
 		err = members;
 		goto out;
 	}
-	points = count_points(settings, set, members, error, error_size);
+	points = count_points(settings, set, members, error);
 	if (points < 0) {
 		err = points;
 		goto out;
@@ -370,10 +358,10 @@ int ring_build(struct ring *ring, const struct ring_settings *settings,
 	}
 	err = fill_points(ring, settings, set);
 	if (!err && points > 0)
-		err = fill_index(ring, error, error_size);
+		err = fill_index(ring, error);
 out:
 	if (err == -ENOMEM)
-		refuse(err, error, error_size, "There is not enough memory to build the ring.");
+		error_set(error, err, "there is not enough memory to build the ring");
 	if (err)
 		ring_free(ring);
 	free(set);

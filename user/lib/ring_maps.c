@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "lib/ring_maps.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/ring_types.h"
+
+#define BATCH_ENTRIES 65536 /* written by one system call */
+
+/* One of the three tables of a ring besides its header. */
+struct table {
+	int outer;
+	const char *name;
+	const char *type_name;
+	const void *entries;
+	__u32 entry_size;
+	__u32 count;
+	int inner; /* its map once created, else -1 */
+};
+
+enum {
+	TABLE_POINTS,
+	TABLE_INDEX,
+	TABLE_MEMBERS,
+	TABLE_COUNT,
+};
+
+static void list_tables(struct table tables[TABLE_COUNT], const struct ring_maps *maps,
+			const struct ring *ring)
+{
+	tables[TABLE_POINTS] = (struct table){
+		.outer = maps->ring_points,
+		.name = "ring_points",
+		.type_name = "ring_point",
+		.entry_size = sizeof(struct ring_point),
+		.entries = ring ? ring->points : NULL,
+		.count = ring ? ring->header.point_count : 0,
+		.inner = -1,
+	};
+	tables[TABLE_INDEX] = (struct table){
+		.outer = maps->ring_index,
+		.name = "ring_index",
+		.type_name = "ring_bucket",
+		.entry_size = sizeof(struct ring_bucket),
+		.entries = ring ? ring->index : NULL,
+		.count = ring ? 1u << ring->header.index_bits : 0,
+		.inner = -1,
+	};
+	tables[TABLE_MEMBERS] = (struct table){
+		.outer = maps->ring_members,
+		.name = "ring_members",
+		.type_name = "ring_member",
+		.entry_size = sizeof(struct ring_member),
+		.entries = ring ? ring->members : NULL,
+		.count = ring ? ring->header.member_count : 0,
+		.inner = -1,
+	};
+}
+
+/* With types if the kernel took them, so that bpftool prints field names; without, the map serves as well. */
+static int create_map(const struct btf *types, const char *name, const char *type_name,
+		      __u32 entry_size, __u32 count, __u32 flags)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = flags);
+	int fd = -1;
+
+	if (types) {
+		options.btf_fd = btf__fd(types);
+		options.btf_key_type_id = btf__find_by_name(types, "__u32");
+		options.btf_value_type_id = btf__find_by_name(types, type_name);
+		fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(__u32), entry_size, count,
+				    &options);
+		options.btf_fd = 0;
+		options.btf_key_type_id = 0;
+		options.btf_value_type_id = 0;
+	}
+	if (fd < 0)
+		fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(__u32), entry_size, count,
+				    &options);
+	return fd < 0 ? -errno : fd;
+}
+
+static int fill_map(int fd, const struct table *table)
+{
+	LIBBPF_OPTS(bpf_map_batch_opts, options);
+	const char *entries = table->entries;
+	__u32 *keys;
+	int err = 0;
+
+	if (table->count == 0)
+		return 0;
+	keys = malloc(BATCH_ENTRIES * sizeof(*keys));
+	if (!keys)
+		return -ENOMEM;
+	for (__u32 first = 0; first < table->count && !err; first += BATCH_ENTRIES) {
+		__u32 count = table->count - first;
+
+		if (count > BATCH_ENTRIES)
+			count = BATCH_ENTRIES;
+		for (__u32 i = 0; i < count; i++)
+			keys[i] = first + i;
+		err = bpf_map_update_batch(fd, keys, entries + (size_t)first * table->entry_size,
+					   &count, &options);
+	}
+	free(keys);
+	return err;
+}
+
+static int create_table(struct table *table, const struct btf *types)
+{
+	__u32 count = table->count > 0 ? table->count : 1; /* no map can have none */
+
+	table->inner = create_map(types, table->name, table->type_name, table->entry_size, count,
+				  BPF_F_INNER_MAP);
+	return table->inner < 0 ? table->inner : fill_map(table->inner, table);
+}
+
+/* Takes the tables of a slot away. The kernel keeps them until every program that has found them has finished. */
+static void delete_slot(const struct ring_maps *maps, __u32 slot)
+{
+	bpf_map_delete_elem(maps->ring_points, &slot);
+	bpf_map_delete_elem(maps->ring_index, &slot);
+	bpf_map_delete_elem(maps->ring_members, &slot);
+}
+
+static int replace_header(const struct ring_maps *maps, const struct btf *types, __u32 service,
+			  const struct ring_header *header)
+{
+	__u32 first = 0;
+	int err;
+	int fd = create_map(types, "ring_header", "ring_header", sizeof(*header), 1, 0);
+
+	if (fd < 0)
+		return fd;
+	err = bpf_map_update_elem(fd, &first, header, BPF_ANY);
+	if (!err)
+		err = bpf_map_update_elem(maps->rings, &service, &fd, BPF_ANY);
+	close(fd);
+	return err;
+}
+
+int ring_maps_current(const struct ring_maps *maps, __u32 service, struct ring_header *header)
+{
+	__u32 first = 0, id;
+	int fd, err;
+
+	err = bpf_map_lookup_elem(maps->rings, &service, &id);
+	if (err)
+		return err;
+	fd = bpf_map_get_fd_by_id(id);
+	if (fd < 0)
+		return fd;
+	err = bpf_map_lookup_elem(fd, &first, header);
+	close(fd);
+	return err;
+}
+
+int ring_maps_swap(const struct ring_maps *maps, __u32 service, struct ring *ring,
+		   struct error *error)
+{
+	struct ring_header *header = &ring->header;
+	struct table tables[TABLE_COUNT];
+	struct ring_header old = {0};
+	struct btf *types = NULL;
+	bool had_ring;
+	int err;
+
+	if (service >= SERVICES_MAX)
+		return error_set(error, -EINVAL, "there is no service number %u", service);
+	err = ring_maps_current(maps, service, &old);
+	had_ring = !err;
+	if (err && err != -ENOENT)
+		return error_set(error, err,
+				 "the current ring of service number %u cannot be read: %s",
+				 service, strerror(-err));
+	header->generation = old.generation + 1;
+	header->slot = service * 2;
+	if (had_ring && old.slot == header->slot)
+		header->slot++;
+
+	list_tables(tables, maps, ring);
+	types = ring_types_load();
+	for (int i = 0; i < TABLE_COUNT; i++) {
+		err = create_table(&tables[i], types);
+		if (!err)
+			err = bpf_map_update_elem(tables[i].outer, &header->slot, &tables[i].inner,
+						  BPF_ANY);
+		if (err) {
+			error_set(error, err,
+				  "the table %s of a ring with %u points cannot be loaded: %s",
+				  tables[i].name, header->point_count, strerror(-err));
+			goto out;
+		}
+	}
+	err = replace_header(maps, types, service, header);
+	if (err)
+		error_set(error, err, "the ring of service number %u cannot be replaced: %s",
+			  service, strerror(-err));
+out:
+	if (err)
+		delete_slot(maps, header->slot);
+	else if (had_ring)
+		delete_slot(maps, old.slot);
+	for (int i = 0; i < TABLE_COUNT; i++)
+		if (tables[i].inner >= 0)
+			close(tables[i].inner);
+	btf__free(types);
+	return err;
+}
+
+int ring_maps_clear(const struct ring_maps *maps, __u32 service, struct error *error)
+{
+	int err;
+
+	if (service >= SERVICES_MAX)
+		return error_set(error, -EINVAL, "there is no service number %u", service);
+	err = bpf_map_delete_elem(maps->rings, &service);
+	if (err && err != -ENOENT)
+		return error_set(error, err, "the ring of service number %u cannot be removed: %s",
+				 service, strerror(-err));
+	delete_slot(maps, service * 2);
+	delete_slot(maps, service * 2 + 1);
+	return 0;
+}
