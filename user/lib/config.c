@@ -124,13 +124,3 @@ int config_load(const char *path, struct config *config, struct config_problems 
 	free(text);
 	return result;
 }
-
-__u32 config_ring_points(__u32 vnodes, __u32 weight_thousandths)
-{
-	__u64 product = (__u64)vnodes * weight_thousandths;
-	__u64 points = product / 1000, rest = product % 1000;
-
-	if (rest > 500 || (rest == 500 && points % 2 == 1))
-		points++;
-	return points ? points : 1;
-}

@@ -14,6 +14,7 @@
 #include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <warmpath/blake2b.h>
 #include <warmpath/layout.h>
 
 #include "lib/error.h"
@@ -22,7 +23,6 @@
 #define CONFIG_INTERFACES_MAX	     64
 #define CONFIG_SERVICE_ADDRESSES_MAX 16
 #define CONFIG_REPLICA_ADDRESSES_MAX 2
-#define CONFIG_HASH_KEY_MAX	     64 /* BLAKE2b's longest key (RFC 7693, 2.1) */
 #define CONFIG_FILE_SIZE_MAX	     (4u << 20)
 
 enum deployment_shape {
@@ -71,7 +71,7 @@ struct config_ring {
 	enum ring_dialect dialect;
 	__u32 vnodes; /* points of a replica of weight 1 */
 	char hash_key_file[PATH_MAX];
-	__u8 hash_key[CONFIG_HASH_KEY_MAX];
+	__u8 hash_key[BLAKE2B_KEY_LENGTH_MAX];
 	__u32 hash_key_length; /* 0: not keyed */
 };
 
@@ -137,9 +137,6 @@ void config_free(struct config *config);
 void config_problem(struct config_problems *problems, const char *name, int line,
 		    const char *format, ...) __attribute__((format(printf, 4, 5)));
 void config_problems_free(struct config_problems *problems);
-
-/* Points of a replica on the ring: vnodes x weight, to the nearest whole number (half to even), at least 1. */
-__u32 config_ring_points(__u32 vnodes, __u32 weight_thousandths);
 
 /* The rules for names: 1 to `size` - 1 characters out of letters, digits, . _ - */
 bool config_name_valid(const char *name, size_t size);

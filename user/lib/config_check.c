@@ -14,6 +14,8 @@
 #include "lib/address.h"
 #include "lib/config.h"
 #include "lib/config_schema.h"
+#include "lib/hash_key.h"
+#include "lib/ring.h"
 
 struct check {
 	struct config *config;
@@ -122,7 +124,7 @@ static void check_ring(struct check *check, struct config_service *service)
 	for (i = 0; i < service->replica_count; i++) {
 		__u32 weight = service->replicas[i].weight_thousandths;
 
-		points += config_ring_points(service->ring.vnodes, weight);
+		points += ring_weight_points(service->ring.vnodes, weight);
 		smallest += weight;
 	}
 	if (points > RING_POINTS_MAX)
@@ -141,30 +143,16 @@ static void check_ring(struct check *check, struct config_service *service)
 static void load_hash_key(struct check *check, struct config_service *service)
 {
 	struct config_ring *ring = &service->ring;
-	__u8 bytes[CONFIG_HASH_KEY_MAX + 1];
-	ssize_t length;
-	int descriptor;
+	struct error error;
+	size_t length;
 
 	if (!ring->hash_key_file[0])
 		return;
-	descriptor = open(ring->hash_key_file, O_RDONLY | O_CLOEXEC);
-	length = descriptor < 0 ? -1 : read(descriptor, bytes, sizeof(bytes));
-	if (length < 0)
-		PROBLEM(check, service->line,
-			"service %s: ring.hash_key_file %s cannot be read: %s", service->name,
-			ring->hash_key_file, strerror(errno));
-	else if (length < 1 || length > CONFIG_HASH_KEY_MAX)
-		PROBLEM(check, service->line,
-			"service %s: ring.hash_key_file %s is %s; a key has 1 to %d bytes",
-			service->name, ring->hash_key_file, length ? "too long" : "empty",
-			CONFIG_HASH_KEY_MAX);
-	else {
-		memcpy(ring->hash_key, bytes, length);
+	if (hash_key_read(ring->hash_key_file, ring->hash_key, &length, error.text,
+			  sizeof(error.text)))
+		PROBLEM(check, service->line, "service %s: %s", service->name, error.text);
+	else
 		ring->hash_key_length = length;
-	}
-	explicit_bzero(bytes, sizeof(bytes));
-	if (descriptor >= 0)
-		close(descriptor);
 }
 
 /* --- replicas ------------------------------------------------------------------------------------------- */
