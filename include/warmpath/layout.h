@@ -144,6 +144,12 @@ enum replica_source {
 	REPLICA_FROM_DISCOVERY = 3,
 };
 
+/* What was set by command at run time and outlives a restart of the agent, until the configuration is reloaded. */
+enum replica_override {
+	OVERRIDE_WEIGHT = 1,  /* the weight is not the configuration's */
+	OVERRIDE_REMOVED = 2, /* removed, though the configuration has it */
+};
+
 /*
  * Array `replicas`, key: replica slot, 0 .. REPLICAS_MAX - 1. A (service, name) keeps its slot for as long as anything
  * refers to it, so that a replica that is removed and added again while busy finds its flows and its load.
@@ -157,7 +163,7 @@ struct replica {
 	__u32 service;	   /* index into `services` */
 	__u32 incarnation; /* one life of the replica; another number voids its placements */
 	__u32 weight_thousandths;
-	__u32 reserved;
+	__u32 overridden;    /* OVERRIDE_* */
 	struct address ipv4; /* mapped; all zero: none */
 	struct address ipv6; /* all zero: none */
 	__be16 port;
