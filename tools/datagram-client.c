@@ -21,7 +21,6 @@
 #include <getopt.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,9 +29,9 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include <linux/errqueue.h> /* after time.h, which it needs */
 
 #include "datagram.h"
+#include "icmp-error.h"
 
 #define RECEIVE_BUFFER_BYTES (8 << 20)
 #define REPLICAS_SEEN_MAX    64
@@ -104,16 +103,12 @@ static void set_options(int fd, int family)
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof(buffer)))
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (family == AF_INET) {
-		setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
-		if (settings.ttl)
-			setsockopt(fd, IPPROTO_IP, IP_TTL, &settings.ttl, sizeof(settings.ttl));
-	} else {
-		setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on));
-		if (settings.ttl)
-			setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &settings.ttl,
-				   sizeof(settings.ttl));
-	}
+	icmp_error_enable(fd, family);
+	if (settings.ttl && family == AF_INET)
+		setsockopt(fd, IPPROTO_IP, IP_TTL, &settings.ttl, sizeof(settings.ttl));
+	else if (settings.ttl)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &settings.ttl,
+			   sizeof(settings.ttl));
 }
 
 static int connect_to(const char *address)
@@ -304,55 +299,23 @@ static struct conversation *quoted_conversation(const uint8_t *payload, ssize_t 
 
 static void receive_errors(int fd)
 {
-	uint8_t payload[2048];
-	union {
-		char bytes[512];
-		struct cmsghdr align;
-	} control;
-	ssize_t size;
+	struct icmp_error error;
 
-	for (;;) {
-		struct iovec part = {.iov_base = payload, .iov_len = sizeof(payload)};
-		struct msghdr message = {.msg_iov = &part,
-					 .msg_iovlen = 1,
-					 .msg_control = &control,
-					 .msg_controllen = sizeof(control)};
-		struct cmsghdr *header;
+	while (icmp_error_read(fd, &error)) {
+		struct conversation *conversation =
+			quoted_conversation(error.payload, error.payload_size, fd);
 
-		size = recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT);
-		if (size < 0)
-			return;
-		for (header = CMSG_FIRSTHDR(&message); header;
-		     header = CMSG_NXTHDR(&message, header)) {
-			struct sock_extended_err *error = (void *)CMSG_DATA(header);
-			struct conversation *conversation = quoted_conversation(payload, size, fd);
-			char from[INET6_ADDRSTRLEN] = "?";
-			struct sockaddr *offender;
-
-			if (!(header->cmsg_level == IPPROTO_IP &&
-			      header->cmsg_type == IP_RECVERR) &&
-			    !(header->cmsg_level == IPPROTO_IPV6 &&
-			      header->cmsg_type == IPV6_RECVERR))
-				continue;
-			offender = SO_EE_OFFENDER(error);
-			if (offender->sa_family == AF_INET)
-				inet_ntop(AF_INET, &((struct sockaddr_in *)offender)->sin_addr,
-					  from, sizeof(from));
-			else if (offender->sa_family == AF_INET6)
-				inet_ntop(AF_INET6, &((struct sockaddr_in6 *)offender)->sin6_addr,
-					  from, sizeof(from));
-			if (error->ee_errno == EMSGSIZE)
-				too_big++;
-			else
-				errors++;
-			if (!conversation)
-				continue;
-			snprintf(conversation->error, sizeof(conversation->error), "! %u %u %s",
-				 error->ee_type, error->ee_code, from);
-			/* a message about size is no end: the next try is fragmented by the sender itself */
-			if (error->ee_errno != EMSGSIZE || conversation->tries >= settings.tries)
-				conversation->done = true;
-		}
+		if (error.error == EMSGSIZE)
+			too_big++;
+		else
+			errors++;
+		if (!conversation)
+			continue;
+		snprintf(conversation->error, sizeof(conversation->error), "! %u %u %s", error.type,
+			 error.code, error.from);
+		/* a message about size is no end: the next try is fragmented by the sender itself */
+		if (error.error != EMSGSIZE || conversation->tries >= settings.tries)
+			conversation->done = true;
 	}
 }
 
