@@ -142,16 +142,31 @@ static int compare_replicas(const void *a, const void *b)
 	return strcmp((*first)->name, (*second)->name);
 }
 
+static int check_slots(const struct ring_replica **set, size_t count, struct error *error)
+{
+	const struct ring_replica *user_of_slot[REPLICAS_MAX] = {NULL};
+
+	for (size_t i = 0; i < count; i++) {
+		const struct ring_replica **user = &user_of_slot[set[i]->slot];
+
+		if (*user)
+			return error_set(error, -EINVAL,
+					 "replicas %s and %s have the same slot, %u", (*user)->name,
+					 set[i]->name, set[i]->slot);
+		*user = set[i];
+	}
+	return 0;
+}
+
 /* Sorts by name and takes out what was given twice. Returns how many are left, or a negative errno. */
 static int make_set(const struct ring_replica **set, const struct ring_replica *replicas,
 		    size_t count, struct error *error)
 {
-	const struct ring_replica *user_of_slot[REPLICAS_MAX] = {NULL};
 	size_t kept = 0;
+	int err;
 
 	for (size_t i = 0; i < count; i++) {
-		int err = check_replica(&replicas[i], error);
-
+		err = check_replica(&replicas[i], error);
 		if (err)
 			return err;
 		set[i] = &replicas[i];
@@ -159,29 +174,22 @@ static int make_set(const struct ring_replica **set, const struct ring_replica *
 	if (count > 0)
 		qsort(set, count, sizeof(set[0]), compare_replicas);
 	for (size_t i = 0; i < count; i++) {
-		const struct ring_replica *replica = set[i];
 		const struct ring_replica *before = kept > 0 ? set[kept - 1] : NULL;
 
-		if (before && strcmp(before->name, replica->name) == 0) {
-			if (before->slot == replica->slot && before->vnodes == replica->vnodes &&
-			    before->weight_thousandths == replica->weight_thousandths)
-				continue;
+		if (!before || strcmp(before->name, set[i]->name) != 0)
+			set[kept++] = set[i];
+		else if (before->slot != set[i]->slot || before->vnodes != set[i]->vnodes ||
+			 before->weight_thousandths != set[i]->weight_thousandths)
 			return error_set(error, -EINVAL,
 					 "replica %s is given twice, with different settings",
-					 replica->name);
-		}
-		if (kept == REPLICAS_MAX)
-			return error_set(error, -E2BIG,
-					 "there are more than %d replicas: that is the limit",
-					 REPLICAS_MAX);
-		if (user_of_slot[replica->slot])
-			return error_set(
-				error, -EINVAL, "replicas %s and %s have the same slot, %u",
-				user_of_slot[replica->slot]->name, replica->name, replica->slot);
-		user_of_slot[replica->slot] = replica;
-		set[kept++] = replica;
+					 set[i]->name);
 	}
-	return kept;
+	if (kept > REPLICAS_MAX)
+		return error_set(error, -E2BIG,
+				 "there are more than %d replicas: that is the limit",
+				 REPLICAS_MAX);
+	err = check_slots(set, kept, error);
+	return err ? err : (int)kept;
 }
 
 static __u32 replica_points(const struct ring_settings *settings,
