@@ -148,8 +148,7 @@ static void load_hash_key(struct check *check, struct config_service *service)
 
 	if (!ring->hash_key_file[0])
 		return;
-	if (hash_key_read(ring->hash_key_file, ring->hash_key, &length, error.text,
-			  sizeof(error.text)))
+	if (hash_key_read(ring->hash_key_file, ring->hash_key, &length, &error))
 		PROBLEM(check, service->line, "service %s: %s", service->name, error.text);
 	else
 		ring->hash_key_length = length;
