@@ -550,7 +550,7 @@ static void keys_that_do_not_go_together(void **state)
 		 "would have 1200000 points, at most 1048576 are possible; with these replicas and "
 		 "weights set ring.vnodes to 349525 or less"},
 		{"hash_key_file: none", "hash_key_file: /nonexistent/key", 1,
-		 "The hash key file /nonexistent/key cannot be opened: No such file"},
+		 "the hash key file /nonexistent/key cannot be opened: No such file"},
 		{"hash_key_file: none", "hash_key_file: /dev/null", 1, "is empty"},
 		{"hash_key_file: none", "hash_key_file: /etc/services", 1, "is too long"},
 		{"from: address\n    ring", "from: address\n      offset: 3\n    ring", 1,
