@@ -10,7 +10,8 @@
 #   make install  DESTDIR, PREFIX
 #
 # Sources are found by their place: bpf/NAME.bpf.c becomes an object and a skeleton, user/lib/ a library, user/cli/ the CLI,
-# user/agent/ the agent, tools/NAME.c a program each, tests/unit/test_*.c and tests/datapath/test_*.c a test program each.
+# user/agent/ the agent, tools/NAME.c or tools/NAME/ with a main.c a program each (tools/lib/ is what they share), tests/unit/test_*.c and
+# tests/datapath/test_*.c a test program each.
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -28,6 +29,7 @@ CFLAGS ?= -O2 -g
 CPPFLAGS += -Iinclude -Iuser -I$(BUILD)/bpf -D_GNU_SOURCE -DWARMPATH_VERSION='"$(VERSION)"'
 ALL_CFLAGS = -std=gnu11 $(WARNINGS) $(CFLAGS) -MMD -MP
 LIBS := -lbpf -lxdp -luv -ljansson -lyaml -lmnl -lcap-ng -lm
+TOOLS_LIBS := $(LIBS) -lcurl -lhttp_parser
 
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter \
 	-Wno-missing-declarations -Wno-address-of-packed-member -D__TARGET_ARCH_$(ARCH) \
@@ -45,7 +47,10 @@ CLI_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/cli/*.c))
 AGENT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/agent/*.c))
 # what tests may link of the agent: all of it but main
 AGENT_TESTABLE := $(filter-out %/main.o,$(AGENT_OBJECTS))
-TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tools/*.c))
+PLAIN_TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tools/*.c))
+FOLDER_TOOLS := $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c))
+TOOLS := $(PLAIN_TOOLS) $(FOLDER_TOOLS:%=$(BUILD)/tools/%)
+TOOLS_LIB_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/lib/*.c))
 UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 DATAPATH_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/datapath/test_*.c))
 DATAPATH_COMMON := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/datapath/test_%,$(filter-out %.bpf.c,$(wildcard tests/datapath/*.c))))
@@ -92,10 +97,25 @@ $(BUILD)/warmpath: $(CLI_OBJECTS) $(BUILD)/libwarmpath.a
 $(BUILD)/warmpathd: $(AGENT_OBJECTS) $(BUILD)/libwarmpath.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-$(TOOLS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libwarmpath.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/libtools.a: $(TOOLS_LIB_OBJECTS)
+	@rm -f $@
+	$(AR) rcs $@ $^
 
-$(UNIT_TESTS): $(BUILD)/%: $(BUILD)/%.o $(AGENT_TESTABLE) $(BUILD)/libwarmpath.a
+$(PLAIN_TOOLS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libtools.a $(BUILD)/libwarmpath.a
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(TOOLS_LIBS)
+
+# The objects of a folder's program lie beside it in NAME.objects/, as NAME is the program.
+define tool_folder
+$$(BUILD)/tools/$(1).objects/%.o: tools/$(1)/%.c | $$(BPF_SKELETONS)
+	@mkdir -p $$(@D)
+	$$(CC) $$(CPPFLAGS) $$(ALL_CFLAGS) -c $$< -o $$@
+
+$$(BUILD)/tools/$(1): $$(patsubst tools/$(1)/%.c,$$(BUILD)/tools/$(1).objects/%.o,$$(wildcard tools/$(1)/*.c)) $$(BUILD)/libtools.a $$(BUILD)/libwarmpath.a
+	$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(TOOLS_LIBS)
+endef
+$(foreach tool,$(FOLDER_TOOLS),$(eval $(call tool_folder,$(tool))))
+
+$(UNIT_TESTS): $(BUILD)/%: $(BUILD)/%.o $(AGENT_TESTABLE) $(BUILD)/libtools.a $(BUILD)/libwarmpath.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 $(BUILD)/tests/datapath/%.o: tests/datapath/%.c | $(BPF_SKELETONS) $(TEST_BPF_SKELETONS)
