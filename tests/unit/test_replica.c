@@ -503,7 +503,6 @@ static void test_runs_of_steps_equal_single_steps(void **state)
 		struct random random = {.state = 99};
 		struct replica *replica;
 
-		settings.each_token = each;
 		replica = replica_with(settings, "rand-70m");
 		for (uint32_t i = 0; i < 60; i++) {
 			struct talk talk =
@@ -511,6 +510,7 @@ static void test_runs_of_steps_equal_single_steps(void **state)
 			uint64_t arrival;
 
 			requests[i] = request_for(&talk, random_between(&random, 1, 60));
+			requests[i].each_token = each;
 			text_append_words(talk.text, 5000 + i, 60);
 			requests[i].whole.length += 60;
 			arrival = clock_now + random_between(&random, 0, 900) * MILLISECOND;

@@ -282,13 +282,13 @@ static void begin_decode_run(struct replica *replica, uint64_t now)
 		if (!request)
 			continue;
 		streams++;
+		if (request->each_token)
+			steps = 1;
 		depth += request->prompt_tokens + request->predicted;
 		if (request->answer_tokens - request->predicted < steps)
 			steps = request->answer_tokens - request->predicted;
 	}
 	depth /= streams;
-	if (replica->settings.each_token)
-		steps = 1;
 	first = cost_decode(&replica->model, streams, depth) * 1e6;
 	second = cost_decode(&replica->model, streams, depth + 1) * 1e6;
 	replica->decode_steps = steps;
@@ -414,7 +414,7 @@ static void new_token(struct replica *replica, struct replica_request *request, 
 		request->state = REQUEST_DECODING;
 		request->first_token = now;
 	}
-	if (replica->settings.each_token && replica->observer.token && !request->cancelled)
+	if (request->each_token && replica->observer.token && !request->cancelled)
 		replica->observer.token(request, now);
 }
 
@@ -436,6 +436,8 @@ static void end_step(struct replica *replica, uint64_t now)
 			new_token(replica, request, steps, now);
 		} else {
 			request->processed += slot->chunk;
+			if (replica->observer.progress && !request->cancelled)
+				replica->observer.progress(request, now);
 			if (request->cached + request->processed == request->prompt_tokens)
 				new_token(replica, request, 1, now);
 		}

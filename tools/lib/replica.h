@@ -24,7 +24,6 @@ struct replica_settings {
 	uint64_t cache_ram_bytes; /* --cache-ram; 0: off */
 	bool cache_idle_slots;	  /* idle slots are copied to the RAM cache at each new task */
 	bool unified;		  /* and emptied then (-kvu) */
-	bool each_token; /* tell of every token; else decode steps are taken many at a time */
 };
 
 /* llama-server's own: -np not given (4 slots, unified), 0.1, 8,192 MiB. */
@@ -46,7 +45,8 @@ struct replica_request {
 	uint32_t prompt_tokens; /* how much of it is prompt, 1 or more */
 	uint32_t
 		answer_tokens; /* how much is answer; 0 asks for the prompt to be cached, and gets one token all the same */
-	bool cache_prompt;   /* may reuse what the slot holds */
+	bool cache_prompt; /* may reuse what the slot holds */
+	bool each_token; /* the observer wants every token; else decode steps are taken many at a time */
 	int32_t slot_wanted; /* -1: any */
 	void *owner;	     /* the caller's own */
 	/* set by the replica */
@@ -60,9 +60,14 @@ struct replica_request {
 	struct replica_request *next; /* in the queue */
 };
 
-/* The times at which things happened are those of the model, not of the call. Any may be NULL. */
+/*
+ * The times at which things happened are those of the model, not of the call. Any may be NULL. They may not call the replica, but to
+ * read.
+ */
 struct replica_observer {
 	void (*started)(struct replica_request *request, uint64_t when); /* has a slot */
+	void (*progress)(struct replica_request *request,
+			 uint64_t when); /* request->processed has grown */
 	void (*token)(struct replica_request *request,
 		      uint64_t when); /* request->predicted has grown by one */
 	/* complete, or cancelled: the replica has forgotten the request when this is called */
