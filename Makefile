@@ -118,7 +118,7 @@ $(foreach tool,$(FOLDER_TOOLS),$(eval $(call tool_folder,$(tool))))
 $(UNIT_TESTS): $(BUILD)/%: $(BUILD)/%.o $(AGENT_TESTABLE) $(BUILD)/libtools.a $(BUILD)/libwarmpath.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
-$(BUILD)/tests/datapath/%.o: tests/datapath/%.c | $(BPF_SKELETONS) $(TEST_BPF_SKELETONS)
+$(DATAPATH_TESTS:%=%.o) $(DATAPATH_COMMON): $(BUILD)/tests/datapath/%.o: tests/datapath/%.c | $(BPF_SKELETONS) $(TEST_BPF_SKELETONS)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -I$(BUILD)/tests/datapath $(ALL_CFLAGS) -c $< -o $@
 

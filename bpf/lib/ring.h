@@ -69,8 +69,11 @@ static __always_inline const struct ring_point *ring_point(const struct ring_hea
 							   __u32 index)
 {
 	__u32 slot = ring->slot;
-	void *points = bpf_map_lookup_elem(&ring_points, &slot);
+	void *points;
 
+	if (index >= ring->point_count)
+		return NULL;
+	points = bpf_map_lookup_elem(&ring_points, &slot);
 	if (!points)
 		return NULL;
 	return bpf_map_lookup_elem(points, &index);

@@ -199,10 +199,10 @@ enum ring_dialect {
  *   ring_index[slot]    2^index_bits entries of struct ring_bucket: bucket b covers the hashes whose top index_bits bits are b
  *   ring_members[slot]  member_count entries of struct ring_member: replica slots sorted by name
  *
- * Swapping: build the three tables under the slot not in use (service * 2, service * 2 + 1), then replace the header: one atomic
- * pointer, and the update returns only after every program that saw the old header has finished, so the old
- * slot's tables may then be freed. A packet reads the header once and sees one generation throughout.
- * Inner maps are exactly as large as the ring (BPF_F_INNER_MAP), at least 1 entry.
+ * Swapping: fill the three tables under the slot not in use (service * 2, service * 2 + 1), then replace the header: one atomic
+ * pointer, and the update returns only after every program that saw the old header has finished, so that the old
+ * slot's tables may then be filled again. A packet reads the header once and sees one generation throughout.
+ * Inner maps have room for the next power of two (BPF_F_INNER_MAP lets their sizes differ): entries from the counts on mean nothing.
  */
 struct ring_header {
 	__u64 generation; /* rises by one with each ring of this service */

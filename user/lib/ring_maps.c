@@ -10,7 +10,8 @@
 
 #include "lib/ring_types.h"
 
-#define BATCH_ENTRIES 65536 /* written by one system call */
+#define BATCH_ENTRIES	 65536 /* written by one system call */
+#define REUSE_FACTOR_MAX 4     /* a map this many times too large is not used again */
 
 /* One of the three tables of a ring besides its header. */
 struct table {
@@ -111,16 +112,66 @@ static int fill_map(int fd, const struct table *table)
 	return err;
 }
 
-static int create_table(struct table *table, const struct btf *types)
+static __u32 round_up(__u32 count)
 {
-	__u32 count = table->count > 0 ? table->count : 1; /* no map can have none */
+	__u32 size = 1;
 
-	table->inner = create_map(types, table->name, table->type_name, table->entry_size, count,
-				  BPF_F_INNER_MAP);
-	return table->inner < 0 ? table->inner : fill_map(table->inner, table);
+	while (size < count)
+		size *= 2;
+	return size;
 }
 
-/* Takes the tables of a slot away. The kernel keeps them until every program that has found them has finished. */
+/*
+ * The map that the slot has from two rings ago, if it can serve again: large enough, not by far too large. No program reads it:
+ * the current header names the other slot, and those that saw an older header have finished (see ring_maps.h).
+ * Its descriptor, or a negative errno.
+ */
+static int find_reusable(const struct table *table, __u32 slot)
+{
+	struct bpf_map_info info = {0};
+	__u32 size = sizeof(info), id;
+	int err, fd;
+
+	err = bpf_map_lookup_elem(table->outer, &slot, &id);
+	if (err)
+		return err;
+	fd = bpf_map_get_fd_by_id(id);
+	if (fd < 0)
+		return fd;
+	err = bpf_obj_get_info_by_fd(fd, &info, &size);
+	if (!err && (info.max_entries < table->count ||
+		     info.max_entries / REUSE_FACTOR_MAX > round_up(table->count)))
+		err = -ENOSPC;
+	if (err) {
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+/*
+ * Fills the table under the slot. Refilling a map is much faster than replacing it, as every change of an outer map waits for
+ * the programs that are running; hence also the sizes in powers of two, which the next rings are likely to fit.
+ */
+static int load_table(struct table *table, __u32 slot, const struct btf *types)
+{
+	int err;
+
+	table->inner = find_reusable(table, slot);
+	if (table->inner >= 0)
+		return fill_map(table->inner, table);
+
+	table->inner = create_map(types, table->name, table->type_name, table->entry_size,
+				  round_up(table->count), BPF_F_INNER_MAP);
+	if (table->inner < 0)
+		return table->inner;
+	err = fill_map(table->inner, table);
+	if (err)
+		return err;
+	return bpf_map_update_elem(table->outer, &slot, &table->inner, BPF_ANY);
+}
+
+/* The kernel keeps the tables until every program that has found them has finished. */
 static void delete_slot(const struct ring_maps *maps, __u32 slot)
 {
 	bpf_map_delete_elem(maps->ring_points, &slot);
@@ -186,10 +237,7 @@ int ring_maps_swap(const struct ring_maps *maps, __u32 service, struct ring *rin
 	list_tables(tables, maps, ring);
 	types = ring_types_load();
 	for (int i = 0; i < TABLE_COUNT; i++) {
-		err = create_table(&tables[i], types);
-		if (!err)
-			err = bpf_map_update_elem(tables[i].outer, &header->slot, &tables[i].inner,
-						  BPF_ANY);
+		err = load_table(&tables[i], header->slot, types);
 		if (err) {
 			error_set(error, err,
 				  "the table %s of a ring with %u points cannot be loaded: %s",
@@ -202,10 +250,6 @@ int ring_maps_swap(const struct ring_maps *maps, __u32 service, struct ring *rin
 		error_set(error, err, "the ring of service number %u cannot be replaced: %s",
 			  service, strerror(-err));
 out:
-	if (err)
-		delete_slot(maps, header->slot);
-	else if (had_ring)
-		delete_slot(maps, old.slot);
 	for (int i = 0; i < TABLE_COUNT; i++)
 		if (tables[i].inner >= 0)
 			close(tables[i].inner);

@@ -23,8 +23,8 @@ struct ring_maps {
 
 /*
  * Makes `ring` the current ring of the service: from one packet to the next, none sees half of it. Gives the ring its generation
- * (one more than the current one's) and slot. When it returns, no program uses the old ring any more, and the old
- * ring's memory is given back.
+ * (one more than the current one's) and slot. When it returns, no program uses the old ring any more; its maps stay under
+ * their slot and serve the ring after the next, if that fits.
  *
  * 0; or a negative errno with a sentence, and the service's ring is as it was.
  */
