@@ -29,7 +29,7 @@ CFLAGS ?= -O2 -g
 CPPFLAGS += -Iinclude -Iuser -I$(BUILD)/bpf -D_GNU_SOURCE -DWARMPATH_VERSION='"$(VERSION)"'
 ALL_CFLAGS = -std=gnu11 $(WARNINGS) $(CFLAGS) -MMD -MP
 LIBS := -lbpf -lxdp -luv -ljansson -lyaml -lmnl -lcap-ng -lm
-TOOLS_LIBS := $(LIBS) -lcurl -lhttp_parser
+TOOLS_LIBS := $(LIBS) -lcurl -lhttp_parser -lz
 
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter \
 	-Wno-missing-declarations -Wno-address-of-packed-member -D__TARGET_ARCH_$(ARCH) \
@@ -116,14 +116,14 @@ endef
 $(foreach tool,$(FOLDER_TOOLS),$(eval $(call tool_folder,$(tool))))
 
 $(UNIT_TESTS): $(BUILD)/%: $(BUILD)/%.o $(AGENT_TESTABLE) $(BUILD)/libtools.a $(BUILD)/libwarmpath.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS) -lz
 
 $(DATAPATH_TESTS:%=%.o) $(DATAPATH_COMMON): $(BUILD)/tests/datapath/%.o: tests/datapath/%.c | $(BPF_SKELETONS) $(TEST_BPF_SKELETONS)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -I$(BUILD)/tests/datapath $(ALL_CFLAGS) -c $< -o $@
 
 $(DATAPATH_TESTS): $(BUILD)/%: $(BUILD)/%.o $(DATAPATH_COMMON) $(AGENT_TESTABLE) $(BUILD)/libwarmpath.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS) -lz
 
 $(E2E_PROGRAMS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libwarmpath.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
