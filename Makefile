@@ -75,7 +75,7 @@ $(BUILD)/vmlinux.h:
 
 $(BUILD)/%.bpf.o: %.bpf.c $(BUILD)/vmlinux.h
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF_CFLAGS) -MF $(@:.o=.d) -c $< -o $@.full
+	$(CLANG) $(BPF_CFLAGS) -MT $@ -MF $(@:.o=.d) -c $< -o $@.full
 	$(BPFTOOL) gen object $@ $@.full
 	@rm -f $@.full
 
