@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The packet as a tc program holds it: an skb. Offers the same functions as context_xdp.h.
+ *
+ * Owns: reading and writing bytes, resizing, sending. May not know: what the bytes mean to us.
+ *
+ * An skb's checksum may be finished (NONE, UNNECESSARY), a sum over all bytes that the device gave (COMPLETE), or left to the
+ * sending device, with only the pseudo header's sum in the field (PARTIAL). A program cannot see which, so:
+ *
+ *   - a transport checksum is only changed by bpf_l4_csum_replace(), which knows: addresses as part of the pseudo header
+ *     (always due), ports not (PARTIAL: the device sums them anyway);
+ *   - the sum over all bytes has to follow every change that another change does not cancel out. IPv4: addresses and hop limit
+ *     are cancelled by the header's own checksum; the transport checksum's change is accounted for by the helper. IPv6: the helper
+ *     accounts for the transport checksum as if it were IPv4, so the addresses have to be accounted for as well, which the store
+ *     helper does when told to. Ports are cancelled by the transport checksum, if there is one.
+ */
+#ifndef WARMPATH_BPF_CONTEXT_TC_H
+#define WARMPATH_BPF_CONTEXT_TC_H
+
+#include <linux/errno.h>
+
+#include "checksum.h"
+#include "context.h"
+#include "packet.h"
+
+#define packet_context __sk_buff
+
+#define TC_ACT_UNSPEC	(-1) /* the next program decides */
+#define TC_ACT_SHOT	2
+#define TC_ACT_REDIRECT 7
+
+#define CONTEXT_PASS TC_ACT_UNSPEC
+#define CONTEXT_DROP TC_ACT_SHOT
+
+CONTEXT_FIELD(context_data, data)
+CONTEXT_FIELD(context_data_end, data_end)
+
+/* `size` bytes at `offset`, or NULL if they are not in the directly readable part of the frame. */
+static __always_inline void *context_bytes(struct packet_context *context, __u32 offset, __u32 size)
+{
+	void *data = context_data(context);
+	void *end = context_data_end(context);
+
+	if (offset > HEADERS_END)
+		return NULL;
+	data += offset;
+	if (data + size > end)
+		return NULL;
+	return data;
+}
+
+/* Makes more headers directly readable; false if there are none. A driver may leave all but a few bytes in pages. */
+static __always_inline bool context_pull(struct packet_context *context)
+{
+	__u32 linear = context_data_end(context) - context_data(context);
+	__u32 wanted = context->len < HEADERS_END ? context->len : HEADERS_END;
+
+	if (linear >= wanted)
+		return false;
+	return bpf_skb_pull_data(context, wanted) == 0;
+}
+
+static __always_inline __u32 context_length(struct packet_context *context)
+{
+	return context->len;
+}
+
+/* Does the frame have at least `end` bytes? */
+static __always_inline bool context_reaches(struct packet_context *context, __u32 end)
+{
+	return end <= context->len;
+}
+
+/* Payload bytes of one segment of a packet that the device is yet to cut into segments; 0: an ordinary packet. */
+static __always_inline __u32 context_segment_size(struct packet_context *context)
+{
+	return context->gso_size;
+}
+
+static __always_inline __u32 context_interface(struct packet_context *context)
+{
+	return context->ifindex;
+}
+
+static __always_inline int context_load(struct packet_context *context, __u32 offset, void *buffer,
+					__u32 size)
+{
+	return bpf_skb_load_bytes(context, offset, buffer, size);
+}
+
+/* Writes bytes whose checksums the caller has seen to. */
+static __always_inline int context_store(struct packet_context *context, __u32 offset, void *bytes,
+					 __u32 size)
+{
+	return bpf_skb_store_bytes(context, offset, bytes, size, 0);
+}
+
+/* From the time to live to the end of the fixed header: what a translation changes, in one piece. */
+struct context_ipv4_part {
+	__u8 ttl;
+	__u8 protocol;
+	__sum16 check;
+	__be32 source;
+	__be32 destination;
+};
+
+static __always_inline int context_rewrite_ipv4(struct packet_context *context,
+						const struct packet *packet,
+						const struct translation *translation,
+						__u64 difference, bool forward)
+{
+	struct iphdr *ip = context_bytes(context, packet->network_offset, sizeof(*ip));
+	struct context_ipv4_part part = {
+		.ttl = packet->hop_limit - forward,
+		.source = translation->source.word[3],
+		.destination = translation->destination.word[3],
+	};
+
+	if (!ip)
+		return -EFAULT;
+	difference +=
+		checksum_difference16(bpf_htons(packet->hop_limit << 8), bpf_htons(part.ttl << 8));
+	part.protocol = ip->protocol;
+	part.check = checksum_adjust(ip->check, difference);
+	return bpf_skb_store_bytes(context, packet->network_offset + offsetof(struct iphdr, ttl),
+				   &part, sizeof(part), 0);
+}
+
+/* From the hop limit to the end of the fixed header; the first byte only pads. */
+struct context_ipv6_part {
+	__u8 padding[3];
+	__u8 hop_limit;
+	struct address source;
+	struct address destination;
+};
+
+static __always_inline int context_rewrite_ipv6(struct packet_context *context,
+						const struct packet *packet,
+						const struct translation *translation, bool forward)
+{
+	struct context_ipv6_part part = {.hop_limit = packet->hop_limit - forward};
+
+	address_copy(&part.source, &translation->source);
+	address_copy(&part.destination, &translation->destination);
+	return bpf_skb_store_bytes(
+		context, packet->network_offset + offsetof(struct ipv6hdr, hop_limit),
+		&part.hop_limit, sizeof(part) - sizeof(part.padding), BPF_F_RECOMPUTE_CSUM);
+}
+
+static __always_inline int context_rewrite_transport(struct packet_context *context,
+						     const struct packet *packet,
+						     const struct translation *translation,
+						     __u64 difference)
+{
+	bool udp = packet->protocol == IPPROTO_UDP;
+	__u32 field = packet->transport_offset +
+		      (udp ? offsetof(struct udphdr, check) : offsetof(struct tcphdr, check));
+	__u64 mangled = udp ? BPF_F_MARK_MANGLED_0 : 0;
+	__be16 ports[2] = {translation->source_port, translation->destination_port};
+	__sum16 *checksum = context_bytes(context, field, sizeof(*checksum));
+	bool summed;
+	int err;
+
+	if (!checksum)
+		return -EFAULT;
+	summed = !udp || *checksum;
+	err = bpf_l4_csum_replace(context, field, 0, checksum_fold32(difference),
+				  BPF_F_PSEUDO_HDR | mangled);
+	if (err)
+		return err;
+	if (ports[0] == packet->source_port && ports[1] == packet->destination_port)
+		return 0;
+	difference = checksum_difference16(packet->source_port, ports[0]) +
+		     checksum_difference16(packet->destination_port, ports[1]);
+	err = bpf_l4_csum_replace(context, field, 0, checksum_fold32(difference), mangled);
+	if (err)
+		return err;
+	return bpf_skb_store_bytes(context, packet->transport_offset, ports, sizeof(ports),
+				   summed ? 0 : BPF_F_RECOMPUTE_CSUM);
+}
+
+/*
+ * Writes the translation into the packet, with all checksums; `forward` also takes one from the hop limit.
+ * 0 or a negative errno; the packet may then be half-written and has to be dropped.
+ */
+static __always_inline int context_rewrite(struct packet_context *context,
+					   const struct packet *packet,
+					   const struct translation *translation, bool forward)
+{
+	__u64 difference =
+		checksum_difference_address(&packet->source, &translation->source) +
+		checksum_difference_address(&packet->destination, &translation->destination);
+	int err;
+
+	if (packet->family == AF_INET)
+		err = context_rewrite_ipv4(context, packet, translation, difference, forward);
+	else
+		err = context_rewrite_ipv6(context, packet, translation, forward);
+	if (err || packet->fragment == FRAGMENT_LATER)
+		return err;
+	return context_rewrite_transport(context, packet, translation, difference);
+}
+
+/* May the program itself send this packet to that interface? The kernel's queues take anything. */
+static __always_inline bool context_may_redirect(struct packet_context *context, __u32 interface)
+{
+	return true;
+}
+
+/* Sends the packet out of `interface` between the given link addresses. Negative: not done. */
+static __always_inline int context_redirect(struct packet_context *context, __u32 interface,
+					    const __u8 *source, const __u8 *destination)
+{
+	__u8 addresses[2 * ETH_ALEN];
+	int err;
+
+	__builtin_memcpy(addresses, destination, ETH_ALEN);
+	__builtin_memcpy(addresses + ETH_ALEN, source, ETH_ALEN);
+	err = bpf_skb_store_bytes(context, 0, addresses, sizeof(addresses), 0);
+	if (err)
+		return err;
+	return bpf_redirect(interface, 0);
+}
+
+/* The kernel can resolve the neighbour for us, but would write a link header without VLAN tags. */
+static __always_inline bool context_may_resolve(const struct packet *packet)
+{
+	return packet->tags == 0;
+}
+
+static __always_inline int context_redirect_neighbour(struct packet_context *context,
+						      __u32 interface,
+						      const struct bpf_fib_lookup *next_hop)
+{
+	struct bpf_redir_neigh neighbour = {.nh_family = next_hop->family};
+
+	if (next_hop->family == AF_INET) {
+		neighbour.ipv4_nh = next_hop->ipv4_dst;
+	} else {
+		for (int i = 0; i < 4; i++)
+			neighbour.ipv6_nh[i] = next_hop->ipv6_dst[i];
+	}
+	return bpf_redirect_neigh(interface, &neighbour, sizeof(neighbour), 0);
+}
+
+#endif /* WARMPATH_BPF_CONTEXT_TC_H */

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The packet as an XDP program holds it. Offers the same functions as context_tc.h; everything else is written against those.
+ *
+ * Owns: reading and writing bytes, resizing, sending. May not know: what the bytes mean to us.
+ *
+ * All functions that modify either do so completely or say so by a negative errno.
+ */
+#ifndef WARMPATH_BPF_CONTEXT_XDP_H
+#define WARMPATH_BPF_CONTEXT_XDP_H
+
+#include <linux/errno.h>
+
+#include "checksum.h"
+#include "context.h"
+#include "packet.h"
+
+#define packet_context xdp_md
+
+#define CONTEXT_PASS XDP_PASS
+#define CONTEXT_DROP XDP_DROP
+
+CONTEXT_FIELD(context_data, data)
+CONTEXT_FIELD(context_data_end, data_end)
+
+/* `size` bytes at `offset`, or NULL if they are not in the directly readable part of the frame. */
+static __always_inline void *context_bytes(struct packet_context *context, __u32 offset, __u32 size)
+{
+	void *data = context_data(context);
+	void *end = context_data_end(context);
+
+	if (offset > HEADERS_END)
+		return NULL;
+	data += offset;
+	if (data + size > end)
+		return NULL;
+	return data;
+}
+
+/* Makes more headers directly readable; false if there are none. XDP has them all in the first buffer. */
+static __always_inline bool context_pull(struct packet_context *context)
+{
+	return false;
+}
+
+static __always_inline __u32 context_length(struct packet_context *context)
+{
+	return bpf_xdp_get_buff_len(context);
+}
+
+/* Does the frame have at least `end` bytes? */
+static __always_inline bool context_reaches(struct packet_context *context, __u32 end)
+{
+	__u32 linear = context_data_end(context) - context_data(context);
+
+	return end <= linear || end <= context_length(context);
+}
+
+/* Payload bytes of one segment of a packet that the device is yet to cut into segments; 0: an ordinary packet. */
+static __always_inline __u32 context_segment_size(struct packet_context *context)
+{
+	return 0;
+}
+
+static __always_inline __u32 context_interface(struct packet_context *context)
+{
+	return context->ingress_ifindex;
+}
+
+static __always_inline int context_load(struct packet_context *context, __u32 offset, void *buffer,
+					__u32 size)
+{
+	return bpf_xdp_load_bytes(context, offset, buffer, size);
+}
+
+/* Writes bytes whose checksums the caller has seen to. */
+static __always_inline int context_store(struct packet_context *context, __u32 offset, void *bytes,
+					 __u32 size)
+{
+	return bpf_xdp_store_bytes(context, offset, bytes, size);
+}
+
+static __always_inline int context_rewrite_ipv4(struct packet_context *context,
+						const struct packet *packet,
+						const struct translation *translation,
+						__u64 difference, bool forward)
+{
+	struct iphdr *ip = context_bytes(context, packet->network_offset, sizeof(*ip));
+	__u8 hop_limit = packet->hop_limit - forward;
+
+	if (!ip)
+		return -EFAULT;
+	/* the time to live is the upper byte of its 16-bit word */
+	difference +=
+		checksum_difference16(bpf_htons(packet->hop_limit << 8), bpf_htons(hop_limit << 8));
+	ip->ttl = hop_limit;
+	ip->check = checksum_adjust(ip->check, difference);
+	ip->saddr = translation->source.word[3];
+	ip->daddr = translation->destination.word[3];
+	return 0;
+}
+
+static __always_inline int context_rewrite_ipv6(struct packet_context *context,
+						const struct packet *packet,
+						const struct translation *translation, bool forward)
+{
+	struct ipv6hdr *ip = context_bytes(context, packet->network_offset, sizeof(*ip));
+
+	if (!ip)
+		return -EFAULT;
+	ip->hop_limit = packet->hop_limit - forward;
+	for (int i = 0; i < 4; i++) {
+		ip->saddr.in6_u.u6_addr32[i] = translation->source.word[i];
+		ip->daddr.in6_u.u6_addr32[i] = translation->destination.word[i];
+	}
+	return 0;
+}
+
+/*
+ * Writes the translation into the packet, with all checksums; `forward` also takes one from the hop limit.
+ * 0; or -EFAULT, and nothing was written.
+ */
+static __always_inline int context_rewrite(struct packet_context *context,
+					   const struct packet *packet,
+					   const struct translation *translation, bool forward)
+{
+	__u64 difference =
+		checksum_difference_address(&packet->source, &translation->source) +
+		checksum_difference_address(&packet->destination, &translation->destination);
+	__be16 *ports = NULL;
+	__sum16 *checksum = NULL;
+	int err;
+
+	if (packet->fragment != FRAGMENT_LATER) {
+		__u32 field = packet->protocol == IPPROTO_UDP ? offsetof(struct udphdr, check)
+							      : offsetof(struct tcphdr, check);
+
+		ports = context_bytes(context, packet->transport_offset, 2 * sizeof(*ports));
+		checksum =
+			context_bytes(context, packet->transport_offset + field, sizeof(*checksum));
+		if (!ports || !checksum)
+			return -EFAULT;
+	}
+
+	if (packet->family == AF_INET)
+		err = context_rewrite_ipv4(context, packet, translation, difference, forward);
+	else
+		err = context_rewrite_ipv6(context, packet, translation, forward);
+	if (err || !ports || !checksum)
+		return err;
+
+	difference +=
+		checksum_difference16(packet->source_port, translation->source_port) +
+		checksum_difference16(packet->destination_port, translation->destination_port);
+	ports[0] = translation->source_port;
+	ports[1] = translation->destination_port;
+	if (packet->protocol == IPPROTO_UDP)
+		*checksum = checksum_adjust_udp(*checksum, difference);
+	else
+		*checksum = checksum_adjust(*checksum, difference);
+	return 0;
+}
+
+/* May XDP itself send this packet to that interface? Otherwise the kernel's own forwarding has to. */
+static __always_inline bool context_may_redirect(struct packet_context *context, __u32 interface)
+{
+	struct redirect_device *device = bpf_map_lookup_elem(&redirect_devices, &interface);
+
+	if (!device || !device->usable)
+		return false;
+	/* A frame in several buffers: many drivers cannot send one, and would drop it without a word. */
+	return context_length(context) == context_data_end(context) - context_data(context);
+}
+
+/* Sends the packet out of `interface` between the given link addresses. Negative: not done, nothing written. */
+static __always_inline int context_redirect(struct packet_context *context, __u32 interface,
+					    const __u8 *source, const __u8 *destination)
+{
+	struct ethhdr *ethernet = context_bytes(context, 0, sizeof(*ethernet));
+
+	if (!ethernet)
+		return -EFAULT;
+	__builtin_memcpy(ethernet->h_dest, destination, ETH_ALEN);
+	__builtin_memcpy(ethernet->h_source, source, ETH_ALEN);
+	return bpf_redirect(interface, 0);
+}
+
+/* XDP cannot have a neighbour resolved for it. */
+static __always_inline bool context_may_resolve(const struct packet *packet)
+{
+	return false;
+}
+
+static __always_inline int context_redirect_neighbour(struct packet_context *context,
+						      __u32 interface,
+						      const struct bpf_fib_lookup *next_hop)
+{
+	return -EOPNOTSUPP;
+}
+
+#endif /* WARMPATH_BPF_CONTEXT_XDP_H */

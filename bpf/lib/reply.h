@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Replica to client: the public address comes back.
+ *
+ * Owns: finding out whose reply a packet from a replica is. May not know: how it was decided that the replica answers this client.
+ *
+ * A replica's own traffic (a health check it answers, an administrator's connection) comes from the same address and port. What
+ * belongs to no flow and is not for somebody behind this machine is left alone.
+ */
+#ifndef WARMPATH_BPF_REPLY_H
+#define WARMPATH_BPF_REPLY_H
+
+#include "flow.h"
+#include "forward.h"
+#include "packet.h"
+#include "route.h"
+#include "service.h"
+
+static __always_inline void reply_translate(struct scratch *scratch, const struct address *service,
+					    __be16 service_port, __be16 client_port)
+{
+	address_copy(&scratch->translation.source, service);
+	address_copy(&scratch->translation.destination, &scratch->packet.destination);
+	scratch->translation.source_port = service_port;
+	scratch->translation.destination_port = client_port;
+}
+
+/* Fills in the only public address of the replica's service, if replies from there can belong to nothing else. */
+static __always_inline bool reply_translate_by_service(struct scratch *scratch,
+						       const struct replica_address *source)
+{
+	const struct replica *replica = replica_get(source->replica);
+	const struct service *service;
+	const struct address *address;
+
+	if (!replica || source->services != 1)
+		return false;
+	service = service_get(replica->service);
+	if (!service || service->id_from != ID_FROM_OFFSET)
+		return false;
+	address = service_public_address(service, scratch->packet.family);
+	if (!address)
+		return false;
+	reply_translate(scratch, address, service->public_port, scratch->packet.destination_port);
+	return true;
+}
+
+/* The same by the flow's return entry. */
+static __always_inline bool reply_translate_by_flow(struct scratch *scratch)
+{
+	const struct return_flow *entry;
+
+	return_key_of_reply(&scratch->return_key, &scratch->packet);
+	entry = bpf_map_lookup_elem(&return_flows, &scratch->return_key);
+	if (!entry)
+		return false;
+	reply_translate(scratch, &entry->service, entry->service_port, entry->client_port);
+	return true;
+}
+
+/*
+ * A packet from the replica at `source`. egress: on its way out of this machine, which has already routed it.
+ */
+static __always_inline __u32 reply_handle(struct packet_context *context, struct scratch *scratch,
+					  const struct replica_address *source, bool egress)
+{
+	struct forward_outcomes outcomes = {
+		.sent = OUTCOME_returned,
+		.by_stack = OUTCOME_returned_by_stack,
+		.local = OUTCOME_not_ours,
+	};
+	bool udp = scratch->packet.protocol == IPPROTO_UDP;
+	bool known = (udp && reply_translate_by_service(scratch, source)) ||
+		     reply_translate_by_flow(scratch);
+	__u32 hop;
+
+	if (!known && !udp)
+		return OUTCOME_not_ours;
+	if (egress) {
+		if (!known)
+			return OUTCOME_drop_no_service_address;
+		return forward_outcome(context, HOP_STACK, &outcomes);
+	}
+	if (!known)
+		reply_translate(scratch, &scratch->packet.source, scratch->packet.source_port,
+				scratch->packet.destination_port);
+	hop = next_hop_find(context);
+	if (hop == HOP_LOCAL)
+		return OUTCOME_not_ours;
+	if (!known)
+		return OUTCOME_drop_no_service_address;
+	if (hop == HOP_TOO_BIG || hop == HOP_EXPIRED)
+		return OUTCOME_passed_to_stack;
+	if (hop == HOP_NO_ROUTE)
+		return OUTCOME_drop_no_route;
+	return forward_outcome(context, hop, &outcomes);
+}
+
+#endif /* WARMPATH_BPF_REPLY_H */

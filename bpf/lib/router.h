@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One packet, from the first look to the exit.
+ *
+ * Owns: the order of the questions asked of a packet. May not know: how they are answered; whether it runs as XDP or tc.
+ *
+ *	to a service?  -> request.h       from a replica? -> reply.h       neither: untouched
+ */
+#ifndef WARMPATH_BPF_ROUTER_H
+#define WARMPATH_BPF_ROUTER_H
+
+#include "exit.h"
+#include "packet.h"
+#include "parse.h"
+#include "reply.h"
+#include "request.h"
+#include "service.h"
+
+static __always_inline enum parse_result router_parse(struct packet_context *context,
+						      struct packet *packet)
+{
+	enum parse_result result = PARSE_OTHER;
+
+	for (int attempt = 0; attempt < 2; attempt++) {
+		result = parse_frame(context, packet);
+		if (result != PARSE_TRUNCATED || !context_pull(context))
+			break;
+	}
+	/* what is read from the struct from here on is unknown to the verifier, whatever the headers were (packet.h) */
+	WARMPATH_READ_AGAIN();
+	return result;
+}
+
+/* A packet whose headers could not be read to the end: dropped if it is certainly for a service, else the kernel's. */
+static __always_inline __u32 router_refuse(const struct packet *packet, enum parse_result result)
+{
+	bool ipv6 = packet->family == AF_INET6;
+	int service;
+
+	if (!packet->family)
+		return OUTCOME_not_ours;
+	if (packet->ports_known)
+		service = service_at(&packet->destination, packet->destination_port,
+				     packet->protocol, ipv6);
+	else
+		service = service_at(&packet->destination, 0, 0, ipv6);
+	if (service == SERVICE_NONE)
+		return OUTCOME_not_ours;
+	if (result == PARSE_TRUNCATED)
+		return OUTCOME_drop_truncated;
+	if (result == PARSE_MALFORMED)
+		return OUTCOME_drop_header_malformed;
+	return OUTCOME_drop_header_unsupported;
+}
+
+static __always_inline __u32 router_handle(struct packet_context *context, struct scratch *scratch)
+{
+	struct packet *packet = &scratch->packet;
+	enum parse_result result = router_parse(context, packet);
+	const struct replica_address *replica;
+	int service;
+
+	if (result == PARSE_OTHER)
+		return OUTCOME_not_ours;
+	if (result != PARSE_DONE)
+		return router_refuse(packet, result);
+	if (packet->fragment != FRAGMENT_NONE || !packet->ports_known)
+		return OUTCOME_not_ours;
+
+	service = service_at(&packet->destination, packet->destination_port, packet->protocol,
+			     packet->family == AF_INET6);
+	if (service != SERVICE_NONE)
+		return request_handle(context, scratch, service);
+	replica = replica_at(&packet->source, packet->source_port);
+	if (replica)
+		return reply_handle(context, scratch, replica, false);
+	return OUTCOME_not_ours;
+}
+
+/* The same for what leaves this machine: only replies of replicas that run on it. */
+static __always_inline __u32 router_handle_egress(struct packet_context *context,
+						  struct scratch *scratch)
+{
+	struct packet *packet = &scratch->packet;
+	enum parse_result result = router_parse(context, packet);
+	const struct replica_address *replica;
+
+	if (result != PARSE_DONE || packet->fragment != FRAGMENT_NONE || !packet->ports_known)
+		return OUTCOME_not_ours;
+	replica = replica_at(&packet->source, packet->source_port);
+	if (replica)
+		return reply_handle(context, scratch, replica, true);
+	return OUTCOME_not_ours;
+}
+
+#endif /* WARMPATH_BPF_ROUTER_H */
