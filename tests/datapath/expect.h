@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Runs a packet and compares everything with what was expected of it. Failures are cmocka's.
+ *
+ * Owns: the comparison. May not know: the tables of packets.
+ */
+#ifndef WARMPATH_TESTS_EXPECT_H
+#define WARMPATH_TESTS_EXPECT_H
+
+#include "fixture.h"
+
+/* Forgets all flows. */
+void expect_forget(void);
+
+/* Runs the kind's packet (and the one before it) through a program; verdict, packet and counters are as expected. */
+void expect_kind(const struct fixture_kind *kind, enum program program);
+
+/* Fills in the link addresses of a packet that comes in over that link. */
+void expect_link_addresses(struct packet_spec *packet, enum link link);
+
+/* What holds for every packet whatsoever: one outcome counted, the verdict is its own, what is passed as not ours is untouched. */
+void expect_invariants(const uint8_t *in, int in_length, const struct run *run,
+		       enum program program);
+
+const char *expect_counter_name(int counter);
+
+#endif /* WARMPATH_TESTS_EXPECT_H */

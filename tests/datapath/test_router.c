@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Every kind of packet through every program that may meet it: verdict, the whole packet that comes out, every counter.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "expect.h"
+#include "fixture.h"
+
+struct one_test {
+	const struct fixture_kind *kind;
+	enum program program;
+	char name[128];
+};
+
+static void test_kind(void **state)
+{
+	const struct one_test *test = *state;
+
+	expect_forget();
+	expect_kind(test->kind, test->program);
+}
+
+static int load(void **state)
+{
+	(void)state;
+	if (world_load(false))
+		return -1;
+	return world_configure(fixture_services, SERVICE_COUNT);
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	world_unload();
+	return 0;
+}
+
+int main(void)
+{
+	struct CMUnitTest *tests = calloc(fixture_kind_count * 2, sizeof(*tests));
+	struct one_test *all = calloc(fixture_kind_count * 2, sizeof(*all));
+	size_t count = 0;
+
+	if (geteuid() != 0) {
+		printf("1..1\nok 1 # SKIP needs root\n");
+		return 0;
+	}
+	if (!tests || !all || world_make())
+		return 1;
+	for (size_t i = 0; i < fixture_kind_count; i++) {
+		for (enum program program = PROGRAM_XDP; program <= PROGRAM_TC; program++) {
+			struct one_test *test = &all[count];
+
+			test->kind = &fixture_kinds[i];
+			test->program = program;
+			snprintf(test->name, sizeof(test->name), "%s: %s",
+				 world_program_name(program), test->kind->name);
+			tests[count].name = test->name;
+			tests[count].test_func = test_kind;
+			tests[count].initial_state = test;
+			count++;
+		}
+	}
+	return _cmocka_run_group_tests("router", tests, count, load, unload);
+}
