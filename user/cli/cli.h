@@ -13,6 +13,7 @@ enum exit_code {
 	EXIT_DONE = 0,
 	EXIT_FAILED = 1, /* asked rightly, but it could not be done */
 	EXIT_USAGE = 2,	 /* asked wrongly */
+	EXIT_UNREACHABLE = 3, /* warmpathd does not answer */
 };
 
 struct subcommand {
@@ -22,7 +23,16 @@ struct subcommand {
 	const char *description; /* one line */
 };
 
-/* Each in the file of its name. */
+/* Each in the file of its name; detach in attach.c. */
+int address_main(int argc, char **argv);
+int attach_main(int argc, char **argv);
+int counters_main(int argc, char **argv);
+int detach_main(int argc, char **argv);
+int reload_main(int argc, char **argv);
+int replica_main(int argc, char **argv);
+int route_main(int argc, char **argv);
+int service_main(int argc, char **argv);
+int status_main(int argc, char **argv);
 int ring_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 

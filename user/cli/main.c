@@ -5,17 +5,49 @@
 #include "cli/cli.h"
 
 #include <argp.h>
+#include <string.h>
+
+#include "cli/client.h"
 
 static const struct subcommand subcommands[] = {
+	{"status", status_main, "Print what warmpathd does"},
+	{"replica", replica_main, "List and change the replicas"},
+	{"service", service_main, "List the services"},
+	{"route", route_main, "Print the home of a conversation"},
+	{"address", address_main, "Print the address to connect to for a conversation"},
+	{"attach", attach_main, "Attach the router to an interface"},
+	{"detach", detach_main, "Detach the router from an interface, or from all"},
+	{"reload", reload_main, "Apply the configuration anew"},
+	{"counters", counters_main, "Print what became of the packets"},
 	{"ring", ring_main, "Look at the hash ring, without a running router"},
 	{"version", version_main, "Print the version"},
 	{0},
 };
+
+/* Takes "--socket PATH" in front of the subcommand, where scripts put it once for all. */
+static int take_socket(int argc, char **argv)
+{
+	static const char option[] = "--socket";
+	int taken = 0;
+
+	if (argc > 2 && strcmp(argv[1], option) == 0) {
+		client_default_socket = argv[2];
+		taken = 2;
+	} else if (argc > 1 && strncmp(argv[1], option, strlen(option)) == 0 &&
+		   argv[1][strlen(option)] == '=') {
+		client_default_socket = argv[1] + strlen(option) + 1;
+		taken = 1;
+	}
+	if (taken)
+		memmove(argv + 1, argv + 1 + taken, (argc - taken) * sizeof(*argv));
+	return argc - taken;
+}
 
 int main(int argc, char **argv)
 {
 	argp_err_exit_status = EXIT_USAGE;
 	if (argc > 0)
 		argv[0] = "warmpath";
+	argc = take_socket(argc, argv);
 	return run_subcommand(subcommands, argc, argv);
 }

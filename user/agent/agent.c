@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/agent.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/control.h"
+#include "agent/flow_table.h"
+#include "agent/forwarding.h"
+#include "lib/log.h"
+
+#define UPKEEP_MILLISECONDS 10000
+#define SETTLE_MILLISECONDS 200
+
+/* --- which slots are in use -------------------------------------------------------------------------------------- */
+
+static int ask_slot_usage(void *context, bool in_use[REPLICAS_MAX])
+{
+	struct agent *agent = context;
+	__u32 *counts = calloc(REPLICAS_MAX, sizeof(*counts));
+	struct replica_load load;
+	__u32 slot;
+	int result;
+
+	if (!counts)
+		return -ENOMEM;
+	result = flow_table_count(agent->datapath.flows, counts);
+	for (slot = 0; slot < REPLICAS_MAX && !result; slot++) {
+		in_use[slot] = counts[slot] > 0;
+		if (bpf_map_lookup_elem(agent->datapath.replica_loads, &slot, &load))
+			result = -errno;
+		else if (load.requests > 0)
+			in_use[slot] = true;
+	}
+	free(counts);
+	return result;
+}
+
+struct slot_usage agent_slot_usage(struct agent *agent)
+{
+	struct slot_usage usage = {.ask = ask_slot_usage, .context = agent};
+
+	return usage;
+}
+
+/* --- changing the routing ----------------------------------------------------------------------------------------- */
+
+/*
+ * Applies `next`, which becomes the routing. If a map cannot be written in the middle, the routing is read back from the
+ * maps, so that what is shown is what is there.
+ */
+static int apply_next(struct agent *agent, struct routing *next, bool first, struct error *error)
+{
+	int result =
+		apply_routing(&agent->datapath, &agent->routing, next, first, &agent->rings, error);
+	struct error reading;
+
+	if (!result) {
+		agent->routing = *next;
+		neighbours_refresh(&agent->neighbours, &agent->routing);
+		return 0;
+	}
+	memcpy(next->settings, agent->routing.settings, sizeof(next->settings));
+	if (apply_read_routing(&agent->datapath, &agent->routing, &reading))
+		log_error("%s", reading.text);
+	memcpy(agent->routing.settings, next->settings, sizeof(next->settings));
+	return result;
+}
+
+int agent_change_routing(struct agent *agent, agent_change change, void *context,
+			 struct error *error)
+{
+	struct routing *next = malloc(sizeof(*next));
+	int result;
+
+	if (!next)
+		return error_set(error, -ENOMEM, "not enough memory");
+	*next = agent->routing;
+	result = change(agent, next, context, error);
+	if (!result)
+		result = apply_next(agent, next, false, error);
+	free(next);
+	return result;
+}
+
+struct merge_request {
+	const struct config *config;
+	enum routing_merge merge;
+};
+
+static int merge_config(struct agent *agent, struct routing *next, void *context,
+			struct error *error)
+{
+	const struct merge_request *request = context;
+	const struct slot_usage usage = agent_slot_usage(agent);
+
+	return routing_merge(next, request->config, request->merge, &usage, error);
+}
+
+/* --- configuration ------------------------------------------------------------------------------------------------ */
+
+static struct config *load_config(const char *path, struct error *error)
+{
+	struct config_problems problems = {0};
+	struct config *config = calloc(1, sizeof(*config));
+
+	if (!config) {
+		error_set(error, -ENOMEM, "not enough memory");
+		return NULL;
+	}
+	if (config_load(path, config, &problems)) {
+		error_set(error, -EINVAL, "%s",
+			  problems.text ? problems.text : "not enough memory");
+		config_free(config);
+		free(config);
+		config = NULL;
+	}
+	config_problems_free(&problems);
+	return config;
+}
+
+static void drop_config(struct config *config)
+{
+	if (config)
+		config_free(config);
+	free(config);
+}
+
+/* What is fixed for the life of the maps, the programs and the socket. */
+static int check_fixed_settings(const struct config *now, const struct config *next,
+				struct error *error)
+{
+	static const char how[] = "takes effect only with a restart; nothing was changed";
+
+	if (strcmp(now->pin_path, next->pin_path) != 0)
+		return error_set(error, -EINVAL, "another pin_path %s", how);
+	if (strcmp(now->control_socket, next->control_socket) != 0)
+		return error_set(error, -EINVAL, "another control_socket %s", how);
+	if (now->shape != next->shape)
+		return error_set(error, -EINVAL, "another shape %s", how);
+	if (memcmp(&now->limits, &next->limits, sizeof(now->limits)) != 0)
+		return error_set(
+			error, -EINVAL,
+			"the limits are the sizes of tables in use and cannot change: `warmpath "
+			"detach all` and a restart make new ones; nothing was changed");
+	return 0;
+}
+
+static void take_log_level(const struct agent *agent)
+{
+	if (!agent->verbose)
+		log_set_level(agent->config->log_level);
+}
+
+int agent_reload(struct agent *agent, struct error *error)
+{
+	struct config *next = load_config(agent->config_path, error);
+	struct merge_request request = {.config = next, .merge = MERGE_RELOAD};
+	int result;
+
+	if (!next)
+		return -EINVAL;
+	result = check_fixed_settings(agent->config, next, error);
+	if (!result)
+		result = agent_change_routing(agent, merge_config, &request, error);
+	if (result) {
+		drop_config(next);
+		return result;
+	}
+	drop_config(agent->config);
+	agent->config = next;
+	take_log_level(agent);
+	clock_gettime(CLOCK_REALTIME, &agent->loaded);
+	log_info("configuration %s applied", agent->config_path);
+	result = attachments_configure(&agent->attachments, next, false, error);
+	agent_refresh_warnings(agent);
+	return result;
+}
+
+/* --- warnings ------------------------------------------------------------------------------------------------------ */
+
+struct warning_list {
+	char *text[AGENT_WARNINGS_MAX];
+	unsigned int count;
+};
+
+static void collect_warning(void *context, const char *sentence)
+{
+	struct warning_list *list = context;
+
+	if (list->count < AGENT_WARNINGS_MAX && (list->text[list->count] = strdup(sentence)))
+		list->count++;
+}
+
+static bool was_known(const struct agent *agent, const char *sentence)
+{
+	unsigned int i;
+
+	for (i = 0; i < agent->warning_count; i++) {
+		if (strcmp(agent->warnings[i], sentence) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void drop_warnings(struct agent *agent)
+{
+	while (agent->warning_count > 0)
+		free(agent->warnings[--agent->warning_count]);
+}
+
+void agent_refresh_warnings(struct agent *agent)
+{
+	struct warning_list list = {.count = 0};
+	unsigned int i;
+
+	forwarding_check(&agent->attachments, &agent->routing, &agent->netlink, collect_warning,
+			 &list);
+	for (i = 0; i < list.count; i++) {
+		if (!was_known(agent, list.text[i]))
+			log_warning("%s", list.text[i]);
+	}
+	drop_warnings(agent);
+	memcpy(agent->warnings, list.text, sizeof(agent->warnings));
+	agent->warning_count = list.count;
+}
+
+/* --- upkeep --------------------------------------------------------------------------------------------------------- */
+
+static int forget_removed(struct agent *agent, struct routing *next, void *context,
+			  struct error *error)
+{
+	bool *in_use = context;
+
+	(void)agent;
+	(void)error;
+	routing_forget_removed(next, in_use);
+	return 0;
+}
+
+/* Frees the slots of removed replicas whose last connection has ended. */
+static void free_slots(struct agent *agent)
+{
+	bool in_use[REPLICAS_MAX] = {false}, waiting = false;
+	struct error error;
+	unsigned int slot;
+	int result;
+
+	for (slot = 0; slot < REPLICAS_MAX; slot++)
+		waiting |= agent->routing.replicas[slot].state == REPLICA_REMOVED &&
+			   replica_has_traffic(&agent->routing.replicas[slot]);
+	if (!waiting)
+		return;
+	result = ask_slot_usage(agent, in_use);
+	if (result) {
+		log_warning("the flows cannot be read: %s", strerror(-result));
+		return;
+	}
+	if (agent_change_routing(agent, forget_removed, in_use, &error))
+		log_warning("%s", error.text);
+}
+
+static void on_upkeep(uv_timer_t *timer)
+{
+	struct agent *agent = timer->data;
+
+	attachments_refresh(&agent->attachments);
+	neighbours_refresh(&agent->neighbours, &agent->routing);
+	agent_refresh_warnings(agent);
+	free_slots(agent);
+}
+
+static void on_settled(uv_timer_t *timer)
+{
+	struct agent *agent = timer->data;
+	unsigned int events = agent->events;
+
+	agent->events = 0;
+	if (events & NETLINK_EVENT_LINK)
+		attachments_refresh(&agent->attachments);
+	neighbours_refresh(&agent->neighbours, &agent->routing);
+	agent_refresh_warnings(agent);
+}
+
+static void on_netlink(uv_poll_t *poll, int status, int ready)
+{
+	struct agent *agent = poll->data;
+
+	(void)ready;
+	if (status < 0)
+		return;
+	agent->events |= netlink_take_events(&agent->netlink);
+	/* Events come in bursts (an interface with its addresses and routes): act once, when they are over. */
+	if (agent->events && !uv_is_active((uv_handle_t *)&agent->settle))
+		uv_timer_start(&agent->settle, on_settled, SETTLE_MILLISECONDS, 0);
+}
+
+static void on_signal(uv_signal_t *signal, int number)
+{
+	struct agent *agent = signal->data;
+	struct error error;
+
+	if (number != SIGHUP) {
+		log_info("ending; the data path goes on");
+		uv_stop(&agent->loop);
+	} else if (agent_reload(agent, &error)) {
+		log_error("reload: %s", error.text);
+	}
+}
+
+/* --- beginning and end ------------------------------------------------------------------------------------------------ */
+
+static int start_routing(struct agent *agent, struct error *error)
+{
+	struct merge_request request = {.config = agent->config, .merge = MERGE_START};
+	struct routing *next;
+	int result = apply_read_routing(&agent->datapath, &agent->routing, error);
+
+	if (result)
+		return result;
+	next = malloc(sizeof(*next));
+	if (!next)
+		return error_set(error, -ENOMEM, "not enough memory");
+	*next = agent->routing;
+	result = merge_config(agent, next, &request, error);
+	if (!result)
+		result = apply_next(agent, next, true, error);
+	free(next);
+	return result;
+}
+
+/* Configuration, netlink, lock: what all works begin with. */
+static int begin(struct agent *agent, struct error *error)
+{
+	int result;
+
+	agent->pins.lock = -1;
+	agent->config = load_config(agent->config_path, error);
+	if (!agent->config)
+		return -EINVAL;
+	take_log_level(agent);
+	agent->neighbours.netlink = &agent->netlink;
+	agent->attachments.datapath = &agent->datapath;
+	agent->attachments.pins = &agent->pins;
+	agent->attachments.netlink = &agent->netlink;
+	result = netlink_open(&agent->netlink);
+	if (result)
+		return error_set(error, result, "netlink cannot be used: %s", strerror(-result));
+	return pins_open(&agent->pins, agent->config->pin_path, error);
+}
+
+int agent_start(struct agent *agent, struct error *error)
+{
+	int result = begin(agent, error);
+
+	if (result)
+		return result;
+	clock_gettime(CLOCK_MONOTONIC, &agent->started);
+	clock_gettime(CLOCK_REALTIME, &agent->loaded);
+	result = datapath_open(&agent->datapath, &agent->pins, agent->config, error);
+	if (result) {
+		if (!agent->datapath.adopted)
+			pins_remove(&agent->pins, agent->config->pin_path, NULL);
+		return result;
+	}
+	log_info(agent->datapath.adopted ? "adopted the data path pinned below %s"
+					 : "made a new data path, pinned below %s",
+		 agent->pins.directory);
+	result = start_routing(agent, error);
+	if (!result)
+		result = attachments_configure(&agent->attachments, agent->config, true, error);
+	/* A first start that fails leaves nothing behind; a later one must not end what is running. */
+	if (result && !agent->datapath.adopted)
+		agent_detach_all(agent, NULL);
+	if (!result)
+		agent_refresh_warnings(agent);
+	return result;
+}
+
+int agent_open_pinned(struct agent *agent, struct error *error)
+{
+	int result = begin(agent, error);
+
+	if (!result)
+		result = datapath_open_pinned(&agent->datapath, &agent->pins, agent->config, error);
+	/* The next hops that the former agent had the kernel keep are those of the replicas it left in the maps. */
+	if (!result && apply_read_routing(&agent->datapath, &agent->routing, NULL) == 0)
+		neighbours_refresh(&agent->neighbours, &agent->routing);
+	if (!result)
+		attachments_find(&agent->attachments);
+	return result;
+}
+
+void agent_stop(struct agent *agent)
+{
+	drop_warnings(agent);
+	live_rings_free(&agent->rings);
+	datapath_close(&agent->datapath);
+	pins_close(&agent->pins);
+	netlink_close(&agent->netlink);
+	drop_config(agent->config);
+	agent->config = NULL;
+}
+
+int agent_detach_all(struct agent *agent, struct error *error)
+{
+	int result = attachments_remove_all(&agent->attachments, error);
+
+	if (!result) {
+		neighbours_release(&agent->neighbours);
+		result = pins_remove(&agent->pins, agent->config->pin_path, error);
+	}
+	return result;
+}
+
+static void close_handle(uv_handle_t *handle, void *context)
+{
+	(void)context;
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+static void watch_signals(struct agent *agent)
+{
+	static const int numbers[] = {SIGHUP, SIGTERM, SIGINT};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		uv_signal_init(&agent->loop, &agent->signals[i]);
+		agent->signals[i].data = agent;
+		uv_signal_start(&agent->signals[i], on_signal, numbers[i]);
+	}
+}
+
+int agent_run(struct agent *agent, struct error *error)
+{
+	int result = uv_loop_init(&agent->loop);
+
+	if (result)
+		return error_set(error, result, "no event loop: %s", uv_strerror(result));
+	watch_signals(agent);
+	uv_poll_init(&agent->loop, &agent->netlink_events,
+		     netlink_event_descriptor(&agent->netlink));
+	agent->netlink_events.data = agent;
+	uv_poll_start(&agent->netlink_events, UV_READABLE, on_netlink);
+	uv_timer_init(&agent->loop, &agent->settle);
+	agent->settle.data = agent;
+	uv_timer_init(&agent->loop, &agent->upkeep);
+	agent->upkeep.data = agent;
+	uv_timer_start(&agent->upkeep, on_upkeep, UPKEEP_MILLISECONDS, UPKEEP_MILLISECONDS);
+
+	result = control_listen(agent, &agent->control, error);
+	if (!result) {
+		log_info("ready");
+		uv_run(&agent->loop, UV_RUN_DEFAULT);
+		control_close(agent->control);
+	}
+	uv_walk(&agent->loop, close_handle, NULL);
+	uv_run(&agent->loop, UV_RUN_DEFAULT);
+	uv_loop_close(&agent->loop);
+	return result;
+}

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/attach.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <net/if_arp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/attach_dispatcher.h"
+#include "agent/attach_tc.h"
+#include "agent/attach_xdp.h"
+#include "agent/device.h"
+#include "lib/config_schema.h"
+#include "lib/log.h"
+
+const char *attached_kind_name(enum attached_kind kind)
+{
+	static const char *const names[] = {
+		[ATTACHED_NOT] = "not attached",
+		[ATTACHED_NATIVE] = "native",
+		[ATTACHED_GENERIC] = "generic",
+		[ATTACHED_TC] = "tc",
+	};
+
+	return names[kind];
+}
+
+static struct attachment *find(struct attachments *attachments, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < attachments->count; i++) {
+		if (strcmp(attachments->item[i].name, name) == 0)
+			return &attachments->item[i];
+	}
+	return NULL;
+}
+
+static struct attachment *find_or_add(struct attachments *attachments, const char *name)
+{
+	struct attachment *attachment = find(attachments, name);
+
+	if (attachment)
+		return attachment;
+	if (attachments->count == ATTACHMENTS_MAX)
+		return NULL;
+	attachment = &attachments->item[attachments->count++];
+	memset(attachment, 0, sizeof(*attachment));
+	snprintf(attachment->name, sizeof(attachment->name), "%s", name);
+	return attachment;
+}
+
+/* --- one interface --------------------------------------------------------------------------------------------- */
+
+static int attach_native(struct attachments *attachments, struct attachment *attachment, bool force,
+			 struct error *error)
+{
+	/* One that a former agent attached by a link stays one: changing over would leave a gap. */
+	if (dispatcher_possible() && !attach_xdp_is_ours(attachments->pins, attachment)) {
+		int result = attach_dispatched(attachments->datapath, attachment, error);
+
+		if (!result)
+			return 0;
+		log_info(
+			"interface %s: not through libxdp's dispatcher, trying a link of its own: %s",
+			attachment->name, error->text);
+	}
+	return attach_xdp(attachments->datapath, attachments->pins, attachment, ATTACHED_NATIVE,
+			  force, error);
+}
+
+static int attach_auto(struct attachments *attachments, struct attachment *attachment, bool force,
+		       struct error *error)
+{
+	int result;
+
+	if (!driver_has_partial_checksums(attachment->driver)) {
+		result = attach_native(attachments, attachment, force, error);
+		/* Someone else's program is a reason to ask the operator, not to go round it. */
+		if (result != -EOPNOTSUPP)
+			return result;
+	}
+	return attach_tc(attachments->datapath, attachment, force, error);
+}
+
+/* Takes away our programs of the other kinds: on a change of mode, after the new one is there. */
+static void detach_others(struct attachments *attachments, const struct attachment *attachment)
+{
+	struct error error;
+
+	if (attachment->kind != ATTACHED_TC &&
+	    detach_tc(attachments->datapath, attachments->netlink, attachment, &error))
+		log_warning("%s", error.text);
+	if ((attachment->kind == ATTACHED_TC || attachment->dispatched) &&
+	    detach_xdp(attachments->pins, attachment, &error))
+		log_warning("%s", error.text);
+	if (dispatcher_possible() && attachment->kind != ATTACHED_NATIVE &&
+	    detach_dispatched(attachments->datapath, attachment, &error))
+		log_warning("%s", error.text);
+}
+
+/* Attaches as wanted to the interface that `attachment->index` names. */
+static int attach_now(struct attachments *attachments, struct attachment *attachment, bool force,
+		      struct error *error)
+{
+	enum attached_kind before = attachment->kind;
+	int result;
+
+	device_driver(attachment->name, attachment->driver, sizeof(attachment->driver));
+	switch (attachment->wanted) {
+	case ATTACH_NATIVE:
+		result = attach_native(attachments, attachment, force, error);
+		break;
+	case ATTACH_GENERIC:
+		if (dispatcher_possible())
+			detach_dispatched(attachments->datapath, attachment, NULL);
+		result = attach_xdp(attachments->datapath, attachments->pins, attachment,
+				    ATTACHED_GENERIC, force, error);
+		break;
+	case ATTACH_TC:
+		result = attach_tc(attachments->datapath, attachment, force, error);
+		break;
+	default:
+		result = attach_auto(attachments, attachment, force, error);
+		break;
+	}
+	if (result) {
+		attachment->problem = *error;
+		return result;
+	}
+	attachment->problem.text[0] = '\0';
+	detach_others(attachments, attachment);
+	if (before != attachment->kind)
+		log_info("interface %s: attached (%s%s)", attachment->name,
+			 attached_kind_name(attachment->kind),
+			 attachment->dispatched ? ", libxdp dispatcher" : "");
+	return 0;
+}
+
+static int detach_now(struct attachments *attachments, struct attachment *attachment,
+		      struct error *error)
+{
+	int result = detach_xdp(attachments->pins, attachment, error);
+
+	if (!result && attachment->index)
+		result = detach_tc(attachments->datapath, attachments->netlink, attachment, error);
+	if (!result && attachment->index && dispatcher_possible())
+		result = detach_dispatched(attachments->datapath, attachment, error);
+	if (result)
+		return result;
+	if (attachment->index)
+		bpf_map_delete_elem(attachments->datapath->redirect_devices, &attachment->index);
+	log_info("interface %s: detached", attachment->name);
+	return 0;
+}
+
+static void forget(struct attachments *attachments, const struct attachment *attachment)
+{
+	unsigned int i = attachment - attachments->item;
+
+	memmove(&attachments->item[i], &attachments->item[i + 1],
+		(attachments->count - i - 1) * sizeof(attachments->item[0]));
+	attachments->count--;
+}
+
+/* --- interfaces that are there, and what is on them --------------------------------------------------------------- */
+
+static void on_link(void *context, const struct link_info *link)
+{
+	struct attachments *attachments = context;
+	struct attachment *attachment = find(attachments, link->name);
+
+	if (attachment) {
+		attachment->index = link->index;
+		attachment->ethernet = link->hardware_type == ARPHRD_ETHER;
+	}
+}
+
+/* Brings `index` of all up to date; an interface that vanished or was made anew is no longer attached. */
+static void look_up_links(struct attachments *attachments)
+{
+	int before[ATTACHMENTS_MAX];
+	unsigned int i;
+	int result;
+
+	for (i = 0; i < attachments->count; i++) {
+		before[i] = attachments->item[i].index;
+		attachments->item[i].index = 0;
+	}
+	result = netlink_each_link(attachments->netlink, on_link, attachments);
+	if (result) {
+		log_warning("the interfaces cannot be listed: %s", strerror(-result));
+		for (i = 0; i < attachments->count; i++)
+			attachments->item[i].index = before[i];
+		return;
+	}
+	for (i = 0; i < attachments->count; i++) {
+		struct attachment *attachment = &attachments->item[i];
+
+		if (attachment->index == before[i])
+			continue;
+		if (before[i]) {
+			log_warning("interface %s is gone", attachment->name);
+			bpf_map_delete_elem(attachments->datapath->redirect_devices, &before[i]);
+		}
+		attachment->kind = ATTACHED_NOT;
+		attachment->program_id = 0;
+		attachment->dispatched = false;
+	}
+}
+
+/*
+ * XDP may redirect to an interface whose driver takes frames from XDP. Where the kernel cannot say (before 6.3), a native program
+ * of ours is taken as a sign, but not on the drivers where it depends on the other end. Where everything is generic
+ * XDP, frames are sent the usual way, which all Ethernet devices take.
+ */
+static bool is_redirect_target(const struct attachments *attachments,
+			       const struct attachment *attachment)
+{
+	bool any_native = false;
+	unsigned int i;
+	int takes;
+
+	if (!attachment->index || !attachment->ethernet || attachment->kind == ATTACHED_NOT)
+		return false;
+	for (i = 0; i < attachments->count; i++)
+		any_native |= attachments->item[i].kind == ATTACHED_NATIVE;
+	if (!any_native)
+		return true;
+	takes = device_takes_redirects(attachment->index);
+	if (takes >= 0)
+		return takes;
+	return attachment->kind == ATTACHED_NATIVE &&
+	       !driver_has_partial_checksums(attachment->driver);
+}
+
+static void refresh_redirect_targets(struct attachments *attachments)
+{
+	int map = attachments->datapath->redirect_devices;
+	const struct redirect_device device = {.usable = 1};
+	__u32 key = 0, stale[ATTACHMENTS_MAX], *previous = NULL;
+	unsigned int i, stale_count = 0;
+
+	for (i = 0; i < attachments->count; i++)
+		attachments->item[i].redirect_target =
+			is_redirect_target(attachments, &attachments->item[i]);
+
+	while (stale_count < ATTACHMENTS_MAX && bpf_map_get_next_key(map, previous, &key) == 0) {
+		previous = &key;
+		for (i = 0; i < attachments->count; i++) {
+			if (attachments->item[i].index == (int)key &&
+			    attachments->item[i].redirect_target)
+				break;
+		}
+		if (i == attachments->count)
+			stale[stale_count++] = key;
+	}
+	for (i = 0; i < stale_count; i++)
+		bpf_map_delete_elem(map, &stale[i]);
+	for (i = 0; i < attachments->count; i++) {
+		if (attachments->item[i].redirect_target &&
+		    bpf_map_update_elem(map, &attachments->item[i].index, &device, BPF_ANY))
+			log_warning("map redirect_devices cannot be written: %s", strerror(errno));
+	}
+}
+
+void attachments_refresh(struct attachments *attachments)
+{
+	struct error error;
+	unsigned int i;
+
+	look_up_links(attachments);
+	for (i = 0; i < attachments->count; i++) {
+		struct attachment *attachment = &attachments->item[i];
+
+		if (!attachment->index || attachment->kind != ATTACHED_NOT)
+			continue;
+		if (attach_now(attachments, attachment, attachments->force, &error))
+			log_warning("%s", error.text);
+	}
+	refresh_redirect_targets(attachments);
+}
+
+/* --- the configured set ------------------------------------------------------------------------------------------- */
+
+static void note_pinned(void *context, const char *interface)
+{
+	struct attachments *attachments = context;
+	struct attachment *attachment;
+
+	if (find(attachments, interface))
+		return;
+	attachment = find_or_add(attachments, interface);
+	if (!attachment)
+		return;
+	attachment->by_command = true;
+	attachment->wanted = ATTACH_NATIVE;
+}
+
+static void note_filtered(void *context, const struct link_info *link)
+{
+	struct attachments *attachments = context;
+	struct attachment *attachment;
+	enum attach_mode mode;
+	__u32 id;
+
+	if (find(attachments, link->name))
+		return;
+	if (attach_tc_is_ours(attachments->datapath, link->index))
+		mode = ATTACH_TC;
+	else if (dispatcher_possible() &&
+		 attach_dispatched_is_ours(attachments->datapath, link->index, &id))
+		mode = ATTACH_NATIVE;
+	else
+		return;
+	attachment = find_or_add(attachments, link->name);
+	if (!attachment)
+		return;
+	attachment->by_command = true;
+	attachment->wanted = mode;
+}
+
+void attachments_find(struct attachments *attachments)
+{
+	attach_xdp_each_pinned(attachments->pins, note_pinned, attachments);
+	netlink_each_link(attachments->netlink, note_filtered, attachments);
+	look_up_links(attachments);
+}
+
+/* What a former agent attached to interfaces that are not configured was attached by command: it stays. */
+static void adopt_unconfigured(struct attachments *attachments)
+{
+	unsigned int i = attachments->count;
+
+	attachments_find(attachments);
+	for (; i < attachments->count; i++) {
+		struct attachment *attachment = &attachments->item[i];
+
+		log_warning(
+			"interface %s is attached, though not configured: it stays so until it is "
+			"detached by command or the configuration is reloaded",
+			attachment->name);
+		if (attachment->wanted == ATTACH_NATIVE && attachment->index &&
+		    attach_xdp_is_generic(attachment))
+			attachment->wanted = ATTACH_GENERIC;
+	}
+}
+
+static bool is_configured(const struct config *config, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < config->interface_count; i++) {
+		if (strcmp(config->interfaces[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void detach_unconfigured(struct attachments *attachments, const struct config *config)
+{
+	unsigned int i = 0;
+
+	while (i < attachments->count) {
+		struct attachment *attachment = &attachments->item[i];
+		struct error error;
+
+		if (is_configured(config, attachment->name)) {
+			i++;
+			continue;
+		}
+		if (detach_now(attachments, attachment, &error))
+			log_warning("%s", error.text);
+		forget(attachments, attachment);
+	}
+}
+
+int attachments_configure(struct attachments *attachments, const struct config *config, bool first,
+			  struct error *error)
+{
+	unsigned int i;
+	int result = 0;
+
+	if (!first)
+		detach_unconfigured(attachments, config);
+	for (i = 0; i < config->interface_count; i++) {
+		struct attachment *attachment =
+			find_or_add(attachments, config->interfaces[i].name);
+
+		if (!attachment)
+			return error_set(error, -ENOSPC, "too many interfaces: at most %d",
+					 ATTACHMENTS_MAX);
+		attachment->wanted = config->interfaces[i].mode;
+		attachment->by_command = false;
+	}
+	if (first)
+		adopt_unconfigured(attachments);
+	look_up_links(attachments);
+	for (i = 0; i < attachments->count; i++) {
+		struct attachment *attachment = &attachments->item[i];
+		struct error problem;
+		int failed;
+
+		if (!attachment->index) {
+			log_warning(
+				"interface %s does not exist; it will be attached when it appears",
+				attachment->name);
+			continue;
+		}
+		failed = attach_now(attachments, attachment, attachments->force, &problem);
+		if (!failed)
+			continue;
+		log_error("%s", problem.text);
+		if (!result)
+			result = error_set(error, failed, "%s", problem.text);
+	}
+	refresh_redirect_targets(attachments);
+	return result;
+}
+
+int attachments_add(struct attachments *attachments, const char *name, enum attach_mode mode,
+		    bool force, struct error *error)
+{
+	bool known = find(attachments, name) != NULL;
+	struct attachment *attachment = find_or_add(attachments, name);
+	enum attach_mode before;
+	int result;
+
+	if (!attachment)
+		return error_set(error, -ENOSPC, "too many interfaces: at most %d",
+				 ATTACHMENTS_MAX);
+	before = attachment->wanted;
+	attachment->wanted = mode;
+	if (!known)
+		attachment->by_command = true;
+	look_up_links(attachments);
+	if (!attachment->index)
+		result = error_set(error, -ENODEV, "there is no interface %s", name);
+	else
+		result = attach_now(attachments, attachment, force, error);
+	if (result && !known)
+		forget(attachments, attachment);
+	else if (result)
+		attachment->wanted = before;
+	refresh_redirect_targets(attachments);
+	return result;
+}
+
+int attachments_remove(struct attachments *attachments, const char *name, struct error *error)
+{
+	struct attachment *attachment = find(attachments, name);
+	int result;
+
+	if (!attachment)
+		return error_set(error, -ENOENT, "interface %s is not attached", name);
+	look_up_links(attachments);
+	result = detach_now(attachments, attachment, error);
+	if (!result)
+		forget(attachments, attachment);
+	refresh_redirect_targets(attachments);
+	return result;
+}
+
+int attachments_remove_all(struct attachments *attachments, struct error *error)
+{
+	unsigned int i = 0;
+	int result = 0;
+
+	look_up_links(attachments);
+	while (i < attachments->count) {
+		struct error problem;
+		int failed = detach_now(attachments, &attachments->item[i], &problem);
+
+		if (!failed) {
+			forget(attachments, &attachments->item[i]);
+			continue;
+		}
+		i++;
+		if (!result)
+			result = error_set(error, failed, "%s", problem.text);
+	}
+	return result;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/commands.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "lib/control.h"
+#include "lib/log.h"
+
+static const struct command {
+	const char *name;
+	command_function function;
+	const char *arguments[8]; /* ended by NULL */
+} commands[] = {
+	{"status", command_status, {NULL}},
+	{"service-list", command_service_list, {NULL}},
+	{"counters", command_counters, {NULL}},
+	{"version", command_version, {NULL}},
+	{"reload", command_reload, {NULL}},
+	{"replica-list", command_replica_list, {"service", "removed", NULL}},
+	{"replica-add",
+	 command_replica_add,
+	 {"service", "name", "addresses", "port", "weight", NULL}},
+	{"replica-drain", command_replica_drain, {"service", "name", NULL}},
+	{"replica-undrain", command_replica_undrain, {"service", "name", NULL}},
+	{"replica-remove", command_replica_remove, {"service", "name", NULL}},
+	{"replica-weight", command_replica_weight, {"service", "name", "weight", NULL}},
+	{"route", command_route, {"service", "id", "all", NULL}},
+	{"address", command_address, {"service", "id", NULL}},
+	{"attach", command_attach, {"interface", "mode", "force", NULL}},
+	{"detach", command_detach, {"interface", NULL}},
+};
+
+static const struct command *find_command(const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	}
+	return NULL;
+}
+
+json_t *commands_run(struct agent *agent, const json_t *message)
+{
+	const char *name = json_string_value(json_object_get(message, "command"));
+	const struct command *command = find_command(name);
+	json_t *answer = json_pack("{s:b}", "ok", 1);
+	struct error error = {0};
+	int result;
+
+	if (!answer)
+		return NULL;
+	if (command)
+		result = control_only(message, command->arguments, &error);
+	else
+		result = error_set(&error, -EINVAL, "there is no command \"%.64s\"", name);
+	if (!result)
+		result = command->function(agent, message, answer, &error);
+	if (!result)
+		return answer;
+	log_debug("command %.64s refused: %s", name, error.text);
+	json_decref(answer);
+	return control_refusal(error.text);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The commands of the control socket: the table, and one file for each group of them (command_*.c).
+ *
+ * Owns: names, arguments and answers of the commands. May not know: sockets.
+ */
+#ifndef WARMPATH_AGENT_COMMANDS_H
+#define WARMPATH_AGENT_COMMANDS_H
+
+#include <jansson.h>
+
+#include "lib/error.h"
+
+struct agent;
+
+/*
+ * Carries out one command. `answer` is an object to put the results into. 0, or a negative errno with a sentence: then the answer is
+ * the refusal alone.
+ */
+typedef int (*command_function)(struct agent *agent, const json_t *message, json_t *answer,
+				struct error *error);
+
+/* Runs the command that the message names; a new reference to what is to be answered. */
+json_t *commands_run(struct agent *agent, const json_t *message);
+
+/* command_status.c */
+int command_status(struct agent *agent, const json_t *message, json_t *answer, struct error *error);
+int command_service_list(struct agent *agent, const json_t *message, json_t *answer,
+			 struct error *error);
+int command_counters(struct agent *agent, const json_t *message, json_t *answer,
+		     struct error *error);
+int command_version(struct agent *agent, const json_t *message, json_t *answer,
+		    struct error *error);
+int command_reload(struct agent *agent, const json_t *message, json_t *answer, struct error *error);
+
+/* command_replica.c */
+int command_replica_list(struct agent *agent, const json_t *message, json_t *answer,
+			 struct error *error);
+int command_replica_add(struct agent *agent, const json_t *message, json_t *answer,
+			struct error *error);
+int command_replica_drain(struct agent *agent, const json_t *message, json_t *answer,
+			  struct error *error);
+int command_replica_undrain(struct agent *agent, const json_t *message, json_t *answer,
+			    struct error *error);
+int command_replica_remove(struct agent *agent, const json_t *message, json_t *answer,
+			   struct error *error);
+int command_replica_weight(struct agent *agent, const json_t *message, json_t *answer,
+			   struct error *error);
+
+/* command_route.c */
+int command_route(struct agent *agent, const json_t *message, json_t *answer, struct error *error);
+int command_address(struct agent *agent, const json_t *message, json_t *answer,
+		    struct error *error);
+
+/* command_attach.c */
+int command_attach(struct agent *agent, const json_t *message, json_t *answer, struct error *error);
+int command_detach(struct agent *agent, const json_t *message, json_t *answer, struct error *error);
+
+#endif /* WARMPATH_AGENT_COMMANDS_H */

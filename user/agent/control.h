@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The agent's end of the control socket.
+ *
+ * Owns: the socket file, connections, their limits. May not know: what a command does (commands.h).
+ *
+ * Limits: CONTROL_CLIENTS_MAX connections, lines of CONTROL_LINE_MAX bytes, CONTROL_IDLE_SECONDS without a whole line or with an
+ * answer that is not taken; whoever exceeds them is told, if that can be, and hung up on. Only root and the user the agent
+ * runs as are served.
+ */
+#ifndef WARMPATH_AGENT_CONTROL_H
+#define WARMPATH_AGENT_CONTROL_H
+
+#include <jansson.h>
+
+#include "lib/error.h"
+
+#define CONTROL_CLIENTS_MAX  32
+#define CONTROL_IDLE_SECONDS 30
+
+struct agent;
+struct control;
+struct control_client;
+
+/* Listens on the configured path (mode 0600) in the agent's loop. 0 or a negative errno with a sentence. */
+int control_listen(struct agent *agent, struct control **control, struct error *error);
+
+/* Hangs up on all and removes the socket file; the loop then has to run to free the rest. `control` may be NULL. */
+void control_close(struct control *control);
+
+/* Sends one answer as one line; drops the reference to it. */
+void control_answer(struct control_client *client, json_t *answer);
+
+#endif /* WARMPATH_AGENT_CONTROL_H */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The programs and maps in the kernel: loading them, or adopting the maps that a former agent pinned.
+ *
+ * Owns: the BPF objects, the check that pinned maps fit, the map descriptors. May not know: what is written into the maps, where
+ * the programs are attached.
+ */
+#ifndef WARMPATH_AGENT_DATAPATH_H
+#define WARMPATH_AGENT_DATAPATH_H
+
+#include <bpf/libbpf.h>
+#include <stdbool.h>
+
+#include "agent/pins.h"
+#include "lib/config.h"
+#include "lib/error.h"
+#include "lib/ring_maps.h"
+
+struct router_xdp_bpf;
+struct router_tc_bpf;
+
+struct datapath {
+	struct router_xdp_bpf *xdp;
+	struct router_tc_bpf *tc;
+	bool adopted;	  /* the maps were pinned already */
+	bool only_pinned; /* opened by datapath_open_pinned(): nothing is loaded */
+	struct config_limits limits;
+	enum deployment_shape shape;
+	char directory[PATH_MAX]; /* where the maps are pinned */
+
+	/* descriptors of the pinned maps; they belong to the objects */
+	int service_addresses;
+	int services;
+	int replicas;
+	int replica_addresses;
+	int replica_loads;
+	int flows;
+	int redirect_devices;
+	int counters;
+	struct ring_maps ring_maps;
+};
+
+/*
+ * Loads the programs, and makes and pins the maps, or takes those that are pinned. 0; or a negative errno with a sentence, and what
+ * was pinned before is as it was.
+ */
+int datapath_open(struct datapath *datapath, const struct pins *pins, const struct config *config,
+		  struct error *error);
+
+/* Opens the pinned maps that are needed to recognise and take away what is attached, and loads nothing. As above. */
+int datapath_open_pinned(struct datapath *datapath, const struct pins *pins,
+			 const struct config *config, struct error *error);
+
+/* Closes the descriptors; programs and maps that are attached or pinned stay in the kernel. */
+void datapath_close(struct datapath *datapath);
+
+/*
+ * Opens (does not load) another copy of the XDP program's object, on the same pinned maps: libxdp's dispatcher needs one for each
+ * interface. NULL with a sentence on error; router_xdp_bpf__destroy() frees it.
+ */
+struct router_xdp_bpf *datapath_open_xdp_copy(const struct datapath *datapath, struct error *error);
+
+#endif /* WARMPATH_AGENT_DATAPATH_H */

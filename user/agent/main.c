@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * warmpathd: reading the command line, and which of its three works is to be done.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/privileges.h"
+#include "lib/log.h"
+
+const char *argp_program_version = "warmpathd " WARMPATH_VERSION;
+
+enum {
+	OPTION_CHECK = 256,
+	OPTION_DETACH,
+	OPTION_FORCE,
+	OPTION_FOREGROUND,
+};
+
+struct arguments {
+	const char *config_path;
+	bool check;
+	bool detach;
+	bool force;
+	int verbose;
+};
+
+static const struct argp_option options[] = {
+	{"config", 'c', "FILE", 0, "The configuration (every key is explained in the example)", 0},
+	{"check", OPTION_CHECK, NULL, 0, "Only check the configuration; 0 if it is good", 0},
+	{"detach", OPTION_DETACH, NULL, 0,
+	 "Take the data path away: detach everything, remove all pins", 0},
+	{"force", OPTION_FORCE, NULL, 0,
+	 "Replace XDP programs and tc filters of others that are in the way", 0},
+	{"foreground", OPTION_FOREGROUND, NULL, 0, "Stay in the foreground (always the case)", 0},
+	{"verbose", 'v', NULL, 0,
+	 "Say more, whatever log_level is (twice: also what libbpf and libxdp say)", 0},
+	{0},
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+
+	switch (key) {
+	case 'c':
+		arguments->config_path = argument;
+		return 0;
+	case OPTION_CHECK:
+		arguments->check = true;
+		return 0;
+	case OPTION_DETACH:
+		arguments->detach = true;
+		return 0;
+	case OPTION_FORCE:
+		arguments->force = true;
+		return 0;
+	case OPTION_FOREGROUND:
+		return 0;
+	case 'v':
+		arguments->verbose++;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "%s: no arguments but options are taken", argument);
+		return EINVAL;
+	case ARGP_KEY_END:
+		if (!arguments->config_path)
+			argp_error(state, "the configuration is missing: -c FILE");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse,
+	.doc = "The agent of warmpath: loads the data path from its configuration and keeps it up.\v"
+	       "When it ends, the data path goes on; a new agent takes it over.\n"
+	       "SIGHUP applies the configuration anew; SIGTERM ends the agent.",
+};
+
+static int check_config(const char *path)
+{
+	struct config_problems problems = {0};
+	struct config config;
+	int result = config_load(path, &config, &problems);
+
+	if (result)
+		fprintf(stderr, "%s\n", problems.text ? problems.text : "not enough memory");
+	if (problems.count > 1)
+		fprintf(stderr, "%u problems\n", problems.count);
+	if (!result)
+		printf("%s: good; %u services, %u interfaces\n", path, config.service_count,
+		       config.interface_count);
+	config_problems_free(&problems);
+	config_free(&config);
+	return result ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int detach(struct agent *agent)
+{
+	struct error error;
+	int result = agent_open_pinned(agent, &error);
+
+	if (!result)
+		result = agent_detach_all(agent, &error);
+	if (result)
+		log_error("%s", error.text);
+	agent_stop(agent);
+	return result ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int run(struct agent *agent)
+{
+	struct error error;
+	int result = agent_start(agent, &error);
+
+	if (!result) {
+		drop_privileges();
+		result = agent_run(agent, &error);
+	}
+	if (result)
+		log_error("%s", error.text);
+	agent_stop(agent);
+	return result ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments arguments = {0};
+	struct agent *agent;
+	int result;
+
+	argp_err_exit_status = 2;
+	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+	log_take_over_libraries();
+	if (arguments.verbose > 0)
+		log_set_level(LOG_LEVEL_DEBUG);
+	log_set_library_details(arguments.verbose > 1);
+	if (arguments.check)
+		return check_config(arguments.config_path);
+
+	signal(SIGPIPE, SIG_IGN);
+	agent = calloc(1, sizeof(*agent));
+	if (!agent)
+		return EXIT_FAILURE;
+	agent->config_path = arguments.config_path;
+	agent->verbose = arguments.verbose > 0;
+	agent->attachments.force = arguments.force;
+	result = arguments.detach ? detach(agent) : run(agent);
+	free(agent);
+	return result;
+}

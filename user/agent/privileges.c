@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/privileges.h"
+
+#include <cap-ng.h>
+
+#include "lib/log.h"
+
+static const unsigned int kept[] = {
+	CAP_BPF,       /* maps, programs */
+	CAP_PERFMON,   /* loading programs that do pointer arithmetic */
+	CAP_NET_ADMIN, /* attaching, neighbours */
+	/*
+	 * Opening maps, programs and links by their ids: the kernel asks for it, and has no smaller capability. An inner map can
+	 * only be reached that way (its id is what the outer map shows), so swapping a ring needs it; so does telling our
+	 * programs from others'.
+	 */
+	CAP_SYS_ADMIN,
+};
+
+void drop_privileges(void)
+{
+	unsigned int i;
+
+	if (capng_get_caps_process()) {
+		log_warning("the capabilities of the process cannot be read: all are kept");
+		return;
+	}
+	if (capng_have_capabilities(CAPNG_SELECT_CAPS) == CAPNG_NONE)
+		return;
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		if (!capng_have_capability(CAPNG_EFFECTIVE, kept[i]))
+			log_debug("capability %s is not there", capng_capability_to_name(kept[i]));
+	}
+	capng_clear(CAPNG_SELECT_BOTH);
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET,
+			     kept[i]);
+	if (capng_apply(CAPNG_SELECT_BOTH))
+		log_warning("capabilities cannot be given up: all are kept");
+	else
+		log_debug("kept the capabilities BPF, PERFMON, NET_ADMIN and SYS_ADMIN only");
+}

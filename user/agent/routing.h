@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is routed where: the services and the replica slots, as the maps `services` and `replicas` hold them. Every change
+ * (start, reload, command) is made on a copy, checked there, and only then written by apply.h: so a bad one leaves
+ * everything as it was.
+ *
+ * Owns: which index a service has, which slot a replica has, states, incarnations. May not know: libbpf, the order of
+ * writes, sockets.
+ *
+ * Slots: a (service, name) finds the slot it had, for as long as that still has its name; it is then the same replica in a new
+ * life (incarnation). A slot of a removed replica is given to another name only when nothing refers to it any more.
+ */
+#ifndef WARMPATH_AGENT_ROUTING_H
+#define WARMPATH_AGENT_ROUTING_H
+
+#include "lib/config.h"
+#include "lib/error.h"
+
+struct routing {
+	struct service services[SERVICES_MAX];
+	struct replica replicas[REPLICAS_MAX];
+	/* By service index: its section of the configuration (borrowed); NULL: not configured. */
+	const struct config_service *settings[SERVICES_MAX];
+};
+
+/*
+ * Tells which slots flows or charges still refer to, by setting `in_use[slot]`. Asked only when no free slot is left. 0 or a
+ * negative errno.
+ */
+struct slot_usage {
+	int (*ask)(void *context, bool in_use[REPLICAS_MAX]);
+	void *context;
+};
+
+enum routing_merge {
+	MERGE_START,  /* runtime changes found in the maps stay */
+	MERGE_RELOAD, /* the set becomes exactly the file's; only drains stay */
+};
+
+/*
+ * Brings the routing to what the configuration says. Services and replicas that it does not have any more become unused
+ * and removed. `routing->settings` then borrows from `config`. 0, or a negative errno with a sentence; the routing is then to be
+ * thrown away.
+ */
+int routing_merge(struct routing *routing, const struct config *config, enum routing_merge merge,
+		  const struct slot_usage *usage, struct error *error);
+
+/* The index of a configured service; a NULL or empty name means the only one. Negative errno with a sentence. */
+int routing_find_service(const struct routing *routing, const char *name, struct error *error);
+
+/* The slot of a replica in the set (not removed), or a negative errno with a sentence. */
+int routing_find_replica(const struct routing *routing, __u32 service, const char *name,
+			 struct error *error);
+
+/* Whether the replica belongs to the set: active, draining or down. */
+bool replica_in_set(const struct replica *replica);
+
+/* Whether replies of the replica are still expected: in the set, or removed and not forgotten yet. */
+bool replica_has_traffic(const struct replica *replica);
+
+/* --- changes at run time: each 0 (or the slot), or a negative errno with a sentence ------------------------ */
+
+int routing_add_replica(struct routing *routing, __u32 service, const struct config_replica *wanted,
+			const struct slot_usage *usage, struct error *error);
+int routing_drain_replica(struct routing *routing, __u32 service, const char *name,
+			  struct error *error);
+int routing_undrain_replica(struct routing *routing, __u32 service, const char *name,
+			    struct error *error);
+int routing_remove_replica(struct routing *routing, __u32 service, const char *name,
+			   struct error *error);
+int routing_weigh_replica(struct routing *routing, __u32 service, const char *name,
+			  __u32 weight_thousandths, struct error *error);
+
+/*
+ * Forgets the addresses of removed replicas that nothing refers to, and frees their slots, except where the slot remembers
+ * that a configured replica was removed by command. Returns how many were forgotten.
+ */
+unsigned int routing_forget_removed(struct routing *routing, const bool in_use[REPLICAS_MAX]);
+
+#endif /* WARMPATH_AGENT_ROUTING_H */

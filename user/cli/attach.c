@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * warmpath attach INTERFACE, warmpath detach INTERFACE|all
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/client.h"
+
+struct attach_arguments {
+	struct client_options client;
+	const char *interface;
+	const char *mode;
+	bool force;
+};
+
+static error_t parse_attach(int key, char *argument, struct argp_state *state)
+{
+	struct attach_arguments *arguments = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->client;
+		return 0;
+	case 'm':
+		arguments->mode = argument;
+		return 0;
+	case 'f':
+		arguments->force = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (arguments->interface)
+			return ARGP_ERR_UNKNOWN;
+		arguments->interface = argument;
+		return 0;
+	case ARGP_KEY_END:
+		if (!arguments->interface)
+			argp_error(state, "an interface is needed");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int attach_main(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{"mode", 'm', "MODE", 0, "native, generic, tc or auto (the default)", 0},
+		{"force", 'f', NULL, 0, "Replace a program of someone else that is in the way", 0},
+		{0},
+	};
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse_attach,
+		.args_doc = "INTERFACE",
+		.children = client_children,
+		.doc = "Attach the router to an interface, or change its mode, until the configuration is "
+		       "reloaded.\v"
+		       "Example:\n  warmpath attach eth1 --mode native",
+	};
+	struct attach_arguments arguments = {.mode = "auto"};
+	json_t *answer;
+	int code;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+	code = client_ask(&arguments.client,
+			  json_pack("{s:s, s:s, s:s, s:b}", "command", "attach", "interface",
+				    arguments.interface, "mode", arguments.mode, "force",
+				    arguments.force),
+			  &answer);
+	if (code == EXIT_DONE && !arguments.client.json)
+		printf("attached (%s)\n", client_text(answer, "attached"));
+	json_decref(answer);
+	return code;
+}
+
+int detach_main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = client_parse_plain,
+		.args_doc = "INTERFACE|all",
+		.children = client_children,
+		.doc = "Detach the router from an interface. \"all\" is the end of the data path: everything is "
+		       "detached, all pins are removed, connections are forgotten, warmpathd ends "
+		       "(`warmpathd --detach -c FILE` does it where none runs).",
+	};
+	struct plain_arguments arguments = {.expected = 1};
+
+	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+	return client_do(
+		&arguments.client,
+		json_pack("{s:s, s:s}", "command", "detach", "interface", arguments.values[0]),
+		strcmp(arguments.values[0], "all") == 0 ? "detached and unpinned; warmpathd ends"
+							: "detached");
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "lib/control.h"
+
+const char *client_default_socket;
+
+/* --- options ------------------------------------------------------------------------------------------------------ */
+
+enum {
+	OPTION_SOCKET = 's',
+	OPTION_JSON = 'j',
+	OPTION_SERVICE = 'S',
+};
+
+static const struct argp_option client_options_list[] = {
+	{"socket", OPTION_SOCKET, "PATH", 0,
+	 "The agent's control socket (default " CONTROL_SOCKET_DEFAULT ")", 0},
+	{"json", OPTION_JSON, NULL, 0, "Print JSON", 0},
+	{0},
+};
+
+static const struct argp_option service_options_list[] = {
+	{"socket", OPTION_SOCKET, "PATH", 0,
+	 "The agent's control socket (default " CONTROL_SOCKET_DEFAULT ")", 0},
+	{"json", OPTION_JSON, NULL, 0, "Print JSON", 0},
+	{"service", OPTION_SERVICE, "NAME", 0, "The service, where there are several", 0},
+	{0},
+};
+
+static error_t parse_client(int key, char *argument, struct argp_state *state)
+{
+	struct client_options *options = state->input;
+
+	switch (key) {
+	case OPTION_SOCKET:
+		options->socket = argument;
+		return 0;
+	case OPTION_JSON:
+		options->json = true;
+		return 0;
+	case OPTION_SERVICE:
+		options->service = argument;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp client_argp = {.options = client_options_list, .parser = parse_client};
+const struct argp client_service_argp = {.options = service_options_list, .parser = parse_client};
+
+const struct argp_child client_children[] = {{&client_argp, 0, NULL, 0}, {0}};
+const struct argp_child client_service_children[] = {{&client_service_argp, 0, NULL, 0}, {0}};
+
+error_t client_parse_plain(int key, char *argument, struct argp_state *state)
+{
+	struct plain_arguments *arguments = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->client;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (arguments->got == arguments->expected)
+			return ARGP_ERR_UNKNOWN;
+		arguments->values[arguments->got++] = argument;
+		return 0;
+	case ARGP_KEY_END:
+		if (arguments->got < arguments->expected)
+			argp_error(state, "too few arguments");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* --- asking ------------------------------------------------------------------------------------------------------- */
+
+const char *client_socket(const struct client_options *options)
+{
+	const char *environment = getenv("WARMPATH_SOCKET");
+
+	if (options->socket)
+		return options->socket;
+	if (client_default_socket)
+		return client_default_socket;
+	return environment && environment[0] ? environment : CONTROL_SOCKET_DEFAULT;
+}
+
+int client_ask(const struct client_options *options, json_t *message, json_t **answer)
+{
+	struct error error;
+	int descriptor, result;
+
+	*answer = NULL;
+	if (!message) {
+		complain("not enough memory, or an argument that is not UTF-8");
+		return EXIT_FAILED;
+	}
+	descriptor = control_connect(client_socket(options), &error);
+	if (descriptor < 0) {
+		json_decref(message);
+		complain("%s", error.text);
+		return EXIT_UNREACHABLE;
+	}
+	result = control_ask(descriptor, message, answer, &error);
+	close(descriptor);
+	json_decref(message);
+	if (result) {
+		complain("%s", error.text);
+		return EXIT_UNREACHABLE;
+	}
+	if (options->json) {
+		json_dumpf(*answer, stdout, JSON_INDENT(2));
+		putchar('\n');
+	}
+	if (json_is_true(json_object_get(*answer, "ok")))
+		return EXIT_DONE;
+	complain("%s", client_text(*answer, "error"));
+	json_decref(*answer);
+	*answer = NULL;
+	return EXIT_FAILED;
+}
+
+int client_do(const struct client_options *options, json_t *message, const char *done)
+{
+	json_t *answer;
+	int code = client_ask(options, message, &answer);
+
+	if (code == EXIT_DONE && done && !options->json)
+		printf("%s\n", done);
+	json_decref(answer);
+	return code;
+}
+
+const char *client_text(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text ? text : "";
+}
+
+json_int_t client_number(const json_t *object, const char *name)
+{
+	return json_integer_value(json_object_get(object, name));
+}

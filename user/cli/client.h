@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the subcommands that talk to warmpathd share: their options, asking, printing.
+ *
+ * Owns: --socket, --json, --service; exit codes of a failed question. May not know: what any command means.
+ */
+#ifndef WARMPATH_CLI_CLIENT_H
+#define WARMPATH_CLI_CLIENT_H
+
+#include <argp.h>
+#include <jansson.h>
+#include <stdbool.h>
+
+struct client_options {
+	const char *socket; /* NULL: the default */
+	const char *service;
+	bool json;
+};
+
+/*
+ * To be children of a subcommand's parser: --socket and --json; the second also has --service. Their input is a struct
+ * client_options.
+ */
+extern const struct argp client_argp;
+extern const struct argp client_service_argp;
+
+/* The socket if --socket is not given behind the subcommand: "warmpath --socket PATH ...", else $WARMPATH_SOCKET, else built in. */
+extern const char *client_default_socket;
+
+/* The path of the socket to use. */
+const char *client_socket(const struct client_options *options);
+
+/*
+ * Asks warmpathd; drops the reference to `message` (also to one that is NULL: out of memory). EXIT_DONE and the answer (the caller drops
+ * the reference), or another exit code after the sentence has been said. With --json the answer, also a refusal, has been printed
+ * already.
+ */
+int client_ask(const struct client_options *options, json_t *message, json_t **answer);
+
+/* The same where the answer is of no further interest; prints `done` (may be NULL) if not --json. */
+int client_do(const struct client_options *options, json_t *message, const char *done);
+
+/* Values of an answer, for printing: text (or ""), a number (or 0). */
+const char *client_text(const json_t *object, const char *name);
+json_int_t client_number(const json_t *object, const char *name);
+
+/* A parser of a subcommand that takes only the shared options and `count` plain arguments, named in args_doc. */
+struct plain_arguments {
+	struct client_options client;
+	const char *values[4];
+	unsigned int expected; /* exactly */
+	unsigned int got;
+};
+error_t client_parse_plain(int key, char *argument, struct argp_state *state);
+extern const struct argp_child client_children[];
+extern const struct argp_child client_service_children[];
+
+#endif /* WARMPATH_CLI_CLIENT_H */
