@@ -159,6 +159,7 @@ struct router_xdp_bpf *datapath_open_xdp_copy(const struct datapath *datapath, s
 		load_failed("XDP router", -errno, error);
 		return NULL;
 	}
+	copy->rodata->replicas_are_local = datapath->shape == SHAPE_NODE_LOCAL;
 	if (set_sizes(copy->obj, &datapath->limits, error)) {
 		router_xdp_bpf__destroy(copy);
 		return NULL;
@@ -177,6 +178,7 @@ static int open_objects(struct datapath *datapath, struct error *error)
 	datapath->tc = router_tc_bpf__open_opts(&options);
 	if (!datapath->tc)
 		return load_failed("tc router", -errno, error);
+	datapath->tc->rodata->replicas_are_local = datapath->shape == SHAPE_NODE_LOCAL;
 	result = set_sizes(datapath->tc->obj, &datapath->limits, error);
 	if (!result)
 		result = check_pinned_maps(datapath->tc->obj, &datapath->adopted, error);
