@@ -27,6 +27,8 @@ static __always_inline void count(__u32 counter)
 	__u32 first = 0;
 	__u64 *fields = bpf_map_lookup_elem(&counters, &first);
 
+	/* the check has to be on the very number that is used */
+	WARMPATH_BARRIER(counter);
 	if (fields && counter < COUNTER_COUNT)
 		fields[counter]++;
 }
@@ -35,6 +37,7 @@ static __always_inline int leave(const struct scratch *scratch, __u32 outcome)
 {
 	__u8 verdict;
 
+	WARMPATH_BARRIER(outcome);
 	if (outcome >= OUTCOME_COUNT)
 		outcome = OUTCOME_drop_internal;
 	count(outcome);

@@ -84,8 +84,8 @@ static __always_inline bool return_flow_is_over(const struct return_flow_key *re
 }
 
 /*
- * Tries to make the return entry in scratch->return_key one of the flow in scratch->flow_key. 0: it is; -EADDRINUSE: it
- * belongs to another flow; -ENOMEM: no room in the table.
+ * Tries to make the return entry in scratch->return_key one of the flow in scratch->flow_key. 0: it was already; 1: it is
+ * now; -EADDRINUSE: it belongs to another flow; -ENOMEM: no room in the table.
  * A global function: verified once.
  */
 __noinline int return_flow_try(__u32 service, __u32 replica)
@@ -118,13 +118,12 @@ __noinline int return_flow_try(__u32 service, __u32 replica)
 	err = bpf_map_update_elem(&return_flows, &scratch->return_key, &entry, how);
 	if (err == -EEXIST)
 		return -EADDRINUSE;
-	return err ? -ENOMEM : 0;
+	return err ? -ENOMEM : 1;
 }
 
 /*
  * Makes the return entry for the flow in scratch->flow_key at the replica in scratch->translation, under source port `port` if that is free,
- * else under another one. 0, with the port in scratch->translation.source_port; -EADDRINUSE: none was free; -ENOMEM: no
- * room in the table.
+ * else under another one. As return_flow_try(); the port is in scratch->translation.source_port.
  */
 static __always_inline int return_flow_claim(struct scratch *scratch, __u32 service, __u32 replica,
 					     __be16 port)
@@ -172,12 +171,12 @@ static __always_inline bool return_flow_needed(const struct scratch *scratch, __
 }
 
 /*
- * Remembers that the flow in scratch->flow_key is at `replica`, and how its replies find back. state: FLOW_OPENING, FLOW_ESTABLISHED (taken up in
- * mid-stream) or FLOW_DATAGRAMS. port: the source port the flow has towards replicas, or would like to have.
+ * Remembers that the flow in scratch->flow_key is at `replica`, and how its replies find back. state: FLOW_DATAGRAMS, that of a new
+ * connection, or the one an old connection is in already. port: the source port the flow has towards replicas, or would like to have.
  * Sets scratch->translation.source_port. Returns OUTCOME_COUNT, or the outcome to drop the packet with.
  * A global function: verified once.
  */
-__noinline int flow_establish(__u32 service, __u32 replica, __u32 state, __u32 port)
+__noinline int flow_remember(__u32 service, __u32 replica, __u32 state, __u32 port)
 {
 	struct scratch *scratch = scratch_get();
 	const struct replica *target = replica_get(replica);
@@ -188,17 +187,17 @@ __noinline int flow_establish(__u32 service, __u32 replica, __u32 state, __u32 p
 		.state = state,
 		.return_checked_nanoseconds = bpf_ktime_get_coarse_ns(),
 	};
+	int claimed = 0;
 
 	if (!scratch || !target)
 		return OUTCOME_drop_internal;
 	fresh.incarnation = target->incarnation;
 	scratch->translation.source_port = port;
 	if (return_flow_needed(scratch, service)) {
-		int err = return_flow_claim(scratch, service, replica, port);
-
-		if (err == -EADDRINUSE)
+		claimed = return_flow_claim(scratch, service, replica, port);
+		if (claimed == -EADDRINUSE)
 			return OUTCOME_drop_port_exhausted;
-		if (err)
+		if (claimed < 0)
 			return OUTCOME_drop_flow_table_full;
 		if (scratch->translation.source_port != (__be16)port)
 			count(NOTE_note_port_translated);
@@ -206,9 +205,11 @@ __noinline int flow_establish(__u32 service, __u32 replica, __u32 state, __u32 p
 	fresh.translated_port = scratch->translation.source_port;
 
 	flow = bpf_map_lookup_elem(&flows, &scratch->flow_key);
-	if (flow && flow->service == service && flow->state == FLOW_DATAGRAMS &&
-	    state == FLOW_DATAGRAMS) {
-		flow->replica = fresh.replica;
+	if (flow && flow->service == service && flow->state == state &&
+	    (flow->replica == replica || state == FLOW_DATAGRAMS)) {
+		if (claimed && flow->replica == replica)
+			count(NOTE_note_return_restored);
+		flow->replica = replica;
 		flow->incarnation = fresh.incarnation;
 		flow->translated_port = fresh.translated_port;
 		flow->return_checked_nanoseconds = fresh.return_checked_nanoseconds;
@@ -218,6 +219,35 @@ __noinline int flow_establish(__u32 service, __u32 replica, __u32 state, __u32 p
 		return OUTCOME_drop_flow_table_full;
 	count(NOTE_note_flow_created);
 	return OUTCOME_COUNT;
+}
+
+/* Was the return entry of the flow seen to be there within the last second? */
+static __always_inline bool flow_is_fresh(const struct flow *flow)
+{
+	return bpf_ktime_get_coarse_ns() - flow->return_checked_nanoseconds <
+	       FLOW_CHECK_NANOSECONDS;
+}
+
+/* Takes the flags of a segment into the state of its connection. side: FLOW_FIN_FROM_*. Returns true if that ended it. */
+static __always_inline bool flow_follow(struct flow *flow, __u8 flags, __u32 side)
+{
+	__u32 seen;
+
+	if (flags & TCP_RST) {
+		seen = FLOW_FIN_FROM_CLIENT | FLOW_FIN_FROM_REPLICA;
+	} else if (flags & TCP_FIN) {
+		seen = __sync_fetch_and_or(&flow->fin_seen, side) | side;
+	} else {
+		if (side == FLOW_FIN_FROM_CLIENT && flow->state == FLOW_OPENING &&
+		    (flags & (TCP_SYN | TCP_ACK)) == TCP_ACK)
+			flow->state = FLOW_ESTABLISHED;
+		return false;
+	}
+	if (seen != (FLOW_FIN_FROM_CLIENT | FLOW_FIN_FROM_REPLICA) || flow->state == FLOW_CLOSED)
+		return false;
+	flow->state = FLOW_CLOSED;
+	count(NOTE_note_flow_closed);
+	return true;
 }
 
 #endif /* WARMPATH_BPF_FLOW_H */

@@ -25,9 +25,16 @@ static __always_inline void reply_translate(struct scratch *scratch, const struc
 	scratch->translation.destination_port = client_port;
 }
 
+/* Who answers whom. */
+struct reply {
+	__u32 service_index;
+	__u32 replica; /* slot */
+};
+
 /* Fills in the only public address of the replica's service, if replies from there can belong to nothing else. */
 static __always_inline bool reply_translate_by_service(struct scratch *scratch,
-						       const struct replica_address *source)
+						       const struct replica_address *source,
+						       struct reply *reply)
 {
 	const struct replica *replica = replica_get(source->replica);
 	const struct service *service;
@@ -42,11 +49,13 @@ static __always_inline bool reply_translate_by_service(struct scratch *scratch,
 	if (!address)
 		return false;
 	reply_translate(scratch, address, service->public_port, scratch->packet.destination_port);
+	reply->replica = source->replica;
+	reply->service_index = replica->service;
 	return true;
 }
 
 /* The same by the flow's return entry. */
-static __always_inline bool reply_translate_by_flow(struct scratch *scratch)
+static __always_inline bool reply_translate_by_flow(struct scratch *scratch, struct reply *reply)
 {
 	const struct return_flow *entry;
 
@@ -55,7 +64,42 @@ static __always_inline bool reply_translate_by_flow(struct scratch *scratch)
 	if (!entry)
 		return false;
 	reply_translate(scratch, &entry->service, entry->service_port, entry->client_port);
+	reply->replica = entry->replica;
+	reply->service_index = entry->service_index;
 	return true;
+}
+
+/* The client's side of the translation, which is what a flow is known by. */
+static __always_inline void reply_flow_key(struct scratch *scratch)
+{
+	struct flow_key *key = &scratch->flow_key;
+
+	address_copy(&key->client, &scratch->translation.destination);
+	address_copy(&key->service, &scratch->translation.source);
+	key->client_port = scratch->translation.destination_port;
+	key->service_port = scratch->translation.source_port;
+	key->protocol = scratch->packet.protocol;
+	key->reserved[0] = key->reserved[1] = key->reserved[2] = 0;
+}
+
+/* What a reply that is going to be sent says about its flow. */
+static __always_inline void reply_follow(struct packet_context *context, struct scratch *scratch,
+					 const struct reply *reply)
+{
+	const struct packet *packet = &scratch->packet;
+	struct flow *flow;
+
+	if (packet->protocol == IPPROTO_UDP) {
+		reply_flow_key(scratch);
+		reply_seen(context, scratch, reply->service_index, reply->replica);
+		return;
+	}
+	if (!(packet->tcp_flags & (TCP_FIN | TCP_RST)))
+		return;
+	reply_flow_key(scratch);
+	flow = bpf_map_lookup_elem(&flows, &scratch->flow_key);
+	if (flow && flow_follow(flow, packet->tcp_flags, FLOW_FIN_FROM_REPLICA))
+		connection_closed(scratch, flow);
 }
 
 /*
@@ -70,21 +114,19 @@ static __always_inline __u32 reply_handle(struct packet_context *context, struct
 		.local = OUTCOME_not_ours,
 	};
 	bool udp = scratch->packet.protocol == IPPROTO_UDP;
-	bool known = (udp && reply_translate_by_service(scratch, source)) ||
-		     reply_translate_by_flow(scratch);
-	__u32 hop;
+	struct reply reply = {};
+	bool known = (udp && reply_translate_by_service(scratch, source, &reply)) ||
+		     reply_translate_by_flow(scratch, &reply);
+	__u32 hop = HOP_STACK;
 
-	if (!known && !udp)
-		return OUTCOME_not_ours;
-	if (egress) {
-		if (!known)
-			return OUTCOME_drop_no_service_address;
-		return forward_outcome(context, HOP_STACK, &outcomes);
-	}
-	if (!known)
+	if (!known) {
+		if (!udp)
+			return OUTCOME_not_ours;
 		reply_translate(scratch, &scratch->packet.source, scratch->packet.source_port,
 				scratch->packet.destination_port);
-	hop = next_hop_find(context);
+	}
+	if (!egress)
+		hop = next_hop_find(context);
 	if (hop == HOP_LOCAL)
 		return OUTCOME_not_ours;
 	if (!known)
@@ -93,6 +135,7 @@ static __always_inline __u32 reply_handle(struct packet_context *context, struct
 		return OUTCOME_passed_to_stack;
 	if (hop == HOP_NO_ROUTE)
 		return OUTCOME_drop_no_route;
+	reply_follow(context, scratch, &reply);
 	return forward_outcome(context, hop, &outcomes);
 }
 

@@ -51,14 +51,6 @@ static __always_inline bool request_translate(struct scratch *scratch,
 	return true;
 }
 
-/* What becomes of a packet that cannot be sent to the next hop; OUTCOME_COUNT: it can. */
-static __always_inline __u32 request_hop_refused(struct packet_context *context, __u32 hop)
-{
-	if (hop == HOP_NO_ROUTE || (hop == HOP_LOCAL && !replicas_are_local))
-		return OUTCOME_drop_no_route;
-	return OUTCOME_COUNT;
-}
-
 static __always_inline __u32 request_send(struct packet_context *context, __u32 hop)
 {
 	struct forward_outcomes outcomes = {
@@ -74,13 +66,11 @@ static __always_inline __u32 request_send(struct packet_context *context, __u32 
  * Reads the id of a datagram and takes its hash into request->key. Returns OUTCOME_COUNT, or the outcome to drop the packet with.
  */
 static __always_inline __u32 request_read_id(struct packet_context *context,
-					     struct scratch *scratch, const struct service *service,
-					     const struct ring_header *ring,
-					     struct route_request *request)
+					     struct scratch *scratch, struct route_request *request)
 {
 	const struct packet *packet = &scratch->packet;
-	__u32 start = packet->payload_offset + service->id_offset;
-	__u32 size = service->id_length;
+	__u32 start = packet->payload_offset + request->service->id_offset;
+	__u32 size = request->service->id_length;
 	int length;
 
 	if (start + size > packet->payload_end)
@@ -96,49 +86,143 @@ static __always_inline __u32 request_read_id(struct packet_context *context,
 	if (length < 0)
 		return OUTCOME_drop_internal;
 	scratch->id_length = length;
-	request->key = ring_hash_id(ring, &scratch->id, length);
+	request->key = ring_hash_id(request->ring, &scratch->id, length);
+	return OUTCOME_COUNT;
+}
+
+/*
+ * Looks up the way to the replica in `slot`, without modifying anything. Returns OUTCOME_COUNT with *hop, or the outcome that the packet
+ * ends with.
+ */
+static __always_inline __u32 request_find_way(struct packet_context *context,
+					      struct scratch *scratch, __u32 slot, __u32 *hop)
+{
+	const struct replica *replica = replica_get(slot);
+
+	if (!replica || !request_translate(scratch, replica))
+		return OUTCOME_drop_internal;
+	*hop = next_hop_find(context);
+	if (*hop == HOP_NO_ROUTE || (*hop == HOP_LOCAL && !replicas_are_local))
+		return OUTCOME_drop_no_route;
 	return OUTCOME_COUNT;
 }
 
 /* A datagram with an id at an offset: every one is decided by itself. */
 static __always_inline __u32 request_by_offset(struct packet_context *context,
-					       struct scratch *scratch, __u32 index,
-					       const struct service *service)
+					       struct scratch *scratch,
+					       struct route_request *request)
 {
-	const struct ring_header *ring = ring_current(index);
-	struct route_request request = {.service = index};
-	const struct replica *replica;
 	__u32 outcome, slot, hop;
 	struct flow *flow;
 
-	if (!ring)
-		return OUTCOME_drop_no_replica;
-	outcome = request_read_id(context, scratch, service, ring, &request);
+	outcome = request_read_id(context, scratch, request);
 	if (outcome != OUTCOME_COUNT)
 		return outcome;
-	outcome = route_request(ring, &request, &slot);
-	if (outcome != OUTCOME_COUNT)
-		return outcome;
-	replica = replica_get(slot);
-	if (!replica || !request_translate(scratch, replica))
-		return OUTCOME_drop_internal;
-
-	hop = next_hop_find(context);
-	outcome = request_hop_refused(context, hop);
+	outcome = route_request(context, scratch, request, &slot);
 	if (outcome != OUTCOME_COUNT)
 		return outcome;
 
-	flow_key_of_request(&scratch->flow_key, &scratch->packet);
-	flow = bpf_map_lookup_elem(&flows, &scratch->flow_key);
-	if (flow && flow->replica == slot && flow->service == index &&
-	    bpf_ktime_get_coarse_ns() - flow->return_checked_nanoseconds < FLOW_CHECK_NANOSECONDS) {
-		scratch->translation.source_port = flow->translated_port;
+	outcome = request_find_way(context, scratch, slot, &hop);
+	if (outcome == OUTCOME_COUNT) {
+		flow = bpf_map_lookup_elem(&flows, &scratch->flow_key);
+		if (flow && flow->replica == slot && flow->service == request->service_index &&
+		    flow_is_fresh(flow))
+			scratch->translation.source_port = flow->translated_port;
+		else
+			outcome = flow_remember(request->service_index, slot, FLOW_DATAGRAMS,
+						flow ? flow->translated_port
+						     : scratch->packet.source_port);
+	}
+	if (outcome != OUTCOME_COUNT) {
+		route_cancelled(scratch, request, slot);
+		return outcome;
+	}
+	return request_send(context, hop);
+}
+
+/*
+ * May a packet of this flow go on to the flow's replica? A new connection (SYN) and a datagram only as long as that keeps its flows; a
+ * segment of an old connection in any case, as no other replica knows it.
+ */
+static __always_inline bool request_keeps_replica(const struct packet *packet,
+						  const struct flow *flow,
+						  const struct route_request *request)
+{
+	const struct replica *replica;
+	__u64 idle;
+
+	if (flow->service != request->service_index)
+		return false;
+	replica = replica_get(flow->replica);
+	if (!replica || replica->service != request->service_index)
+		return false;
+	if (packet->protocol == IPPROTO_UDP) {
+		idle = bpf_ktime_get_coarse_ns() - flow->return_checked_nanoseconds;
+		return replica_keeps_flows(replica) &&
+		       idle < request->service->request_timeout_milliseconds * 1000000ULL;
+	}
+	if ((packet->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
+		return replica_keeps_flows(replica) && flow->state != FLOW_CLOSED;
+	return replica->state != REPLICA_UNUSED;
+}
+
+/* The state in which a flow begins that is decided now; 0: this packet cannot begin one. */
+static __always_inline __u32 request_first_state(const struct packet *packet)
+{
+	__u8 flags = packet->tcp_flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN);
+
+	if (packet->protocol == IPPROTO_UDP)
+		return FLOW_DATAGRAMS;
+	if (flags == TCP_SYN)
+		return FLOW_OPENING;
+	if (flags & (TCP_SYN | TCP_RST))
+		return 0;
+	return FLOW_ESTABLISHED;
+}
+
+/* The low half of the destination is the ring key: decided once for each connection, or client of datagrams. */
+static __always_inline __u32 request_by_address(struct packet_context *context,
+						struct scratch *scratch,
+						struct route_request *request)
+{
+	const struct packet *packet = &scratch->packet;
+	struct flow *flow = bpf_map_lookup_elem(&flows, &scratch->flow_key);
+	bool keep = flow && request_keeps_replica(packet, flow, request);
+	__be16 port = packet->source_port;
+	__u32 outcome, slot, hop, state;
+
+	if (keep) {
+		slot = flow->replica;
+		state = flow->state;
+		port = flow->translated_port;
 	} else {
-		__be16 port = flow ? flow->translated_port : scratch->packet.source_port;
-
-		outcome = flow_establish(index, slot, FLOW_DATAGRAMS, port);
+		state = request_first_state(packet);
+		if (!state)
+			return OUTCOME_drop_no_flow;
+		request->key = (__u64)bpf_ntohl(packet->destination.word[2]) << 32 |
+			       bpf_ntohl(packet->destination.word[3]);
+		outcome = route_request(context, scratch, request, &slot);
 		if (outcome != OUTCOME_COUNT)
 			return outcome;
+	}
+
+	outcome = request_find_way(context, scratch, slot, &hop);
+	if (outcome == OUTCOME_COUNT) {
+		if (keep && flow_is_fresh(flow))
+			scratch->translation.source_port = port;
+		else
+			outcome = flow_remember(request->service_index, slot, state, port);
+	}
+	if (outcome != OUTCOME_COUNT) {
+		if (!keep)
+			route_cancelled(scratch, request, slot);
+		return outcome;
+	}
+	if (keep && packet->protocol == IPPROTO_TCP) {
+		if (flow_follow(flow, packet->tcp_flags, FLOW_FIN_FROM_CLIENT))
+			connection_closed(scratch, flow);
+	} else if (!keep && state == FLOW_ESTABLISHED) {
+		count(NOTE_note_flow_adopted);
 	}
 	return request_send(context, hop);
 }
@@ -147,15 +231,24 @@ static __always_inline __u32 request_by_offset(struct packet_context *context,
 static __always_inline __u32 request_handle(struct packet_context *context, struct scratch *scratch,
 					    __u32 index)
 {
-	const struct service *service = service_get(index);
+	struct route_request request = {
+		.ring = ring_current(index),
+		.service = service_get(index),
+		.service_index = index,
+	};
 
-	if (!service || service->state != SERVICE_ACTIVE)
+	if (!request.service || request.service->state != SERVICE_ACTIVE)
 		return OUTCOME_drop_internal;
 	if (!request_source_is_valid(&scratch->packet))
 		return OUTCOME_drop_source_invalid;
-	if (service->id_from == ID_FROM_OFFSET && scratch->packet.protocol == IPPROTO_UDP)
-		return request_by_offset(context, scratch, index, service);
-	return OUTCOME_not_ours;
+	if (!request.ring)
+		return OUTCOME_drop_no_replica;
+	flow_key_of_request(&scratch->flow_key, &scratch->packet);
+	if (request.service->id_from == ID_FROM_ADDRESS)
+		return request_by_address(context, scratch, &request);
+	if (scratch->packet.protocol == IPPROTO_UDP)
+		return request_by_offset(context, scratch, &request);
+	return OUTCOME_drop_internal;
 }
 
 #endif /* WARMPATH_BPF_REQUEST_H */

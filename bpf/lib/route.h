@@ -12,25 +12,47 @@
 #include "packet.h"
 #include "ring.h"
 
-/* A request, as the decision sees it. */
+/* A request, as the decision sees it. Its flow is in scratch->flow_key, its packet in scratch->packet. */
 struct route_request {
-	__u32 service; /* index */
-	__u64 key;     /* ring key of the id, or of what stands for it */
-	bool keyless;  /* there was no id */
+	const struct ring_header *ring; /* the ring this packet sees */
+	const struct service *service;
+	__u32 service_index;
+	bool keyless; /* there was no id: `key` is of what stands for it */
+	__u64 key;    /* ring key */
 };
 
 /*
  * Decides where a new request goes. Returns OUTCOME_COUNT, with the replica's slot in *replica; or the outcome to drop the packet
  * with.
  */
-static __always_inline __u32 route_request(const struct ring_header *ring,
+static __always_inline __u32 route_request(struct packet_context *context, struct scratch *scratch,
 					   const struct route_request *request, __u32 *replica)
 {
-	if (ring->point_count == 0)
+	if (request->ring->point_count == 0)
 		return OUTCOME_drop_no_replica;
-	if (ring_home(ring, request->key, replica))
+	if (ring_home(request->ring, request->key, replica))
 		return OUTCOME_drop_internal;
 	return OUTCOME_COUNT;
+}
+
+/* The request that route_request() has just decided is not sent to that replica after all (no route, no port, too big). */
+static __always_inline void route_cancelled(struct scratch *scratch,
+					    const struct route_request *request, __u32 replica)
+{
+}
+
+/*
+ * A datagram from a replica to the client of scratch->flow_key is on its way. Its payload lies from scratch->packet.payload_offset to
+ * payload_end; an answer carries the request's id at the request's offset.
+ */
+static __always_inline void reply_seen(struct packet_context *context, struct scratch *scratch,
+				       __u32 service_index, __u32 replica)
+{
+}
+
+/* The connection of scratch->flow_key has ended: by RST, or by FIN from both sides. */
+static __always_inline void connection_closed(struct scratch *scratch, const struct flow *flow)
+{
 }
 
 #endif /* WARMPATH_BPF_ROUTE_H */

@@ -65,11 +65,10 @@ static __always_inline const struct address *replica_address_in(const struct rep
 	return address_is_set(address) ? address : NULL;
 }
 
-/* May the replica get packets of flows it has already? */
-static __always_inline bool replica_keeps_flows(const struct replica *replica, __u32 service)
+/* Does the replica keep the flows it has? */
+static __always_inline bool replica_keeps_flows(const struct replica *replica)
 {
-	return replica->service == service &&
-	       (replica->state == REPLICA_ACTIVE || replica->state == REPLICA_DRAINING);
+	return replica->state == REPLICA_ACTIVE || replica->state == REPLICA_DRAINING;
 }
 
 /* What is known about (address, port) as a replica; NULL if no replica is there. */

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <arpa/inet.h>
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 #include <stdio.h>
@@ -90,12 +91,24 @@ static bool is_sent(enum packet_outcome outcome)
 	return counter_table[outcome].verdict == FORWARD;
 }
 
+/* The key of a service by address is the low half of the destination. */
+static const struct world_replica *expect_home(const struct fixture_kind *kind)
+{
+	struct address address;
+
+	if (kind->id)
+		return world_home(kind->service, kind->id);
+	address = world_address(kind->packet.destination);
+	return world_home_of_key(kind->service,
+				 (uint64_t)ntohl(address.word[2]) << 32 | ntohl(address.word[3]));
+}
+
 static void expected_packet(const struct fixture_kind *kind,
 			    const struct fixture_expectation *expected, struct packet_spec *packet)
 {
 	*packet = kind->packet;
 	if (expected->change == CHANGE_TO_REPLICA) {
-		const struct world_replica *home = world_home(kind->service, kind->id);
+		const struct world_replica *home = expect_home(kind);
 
 		strcpy(packet->destination, packet->family == AF_INET ? home->ipv4 : home->ipv6);
 		packet->destination_port = home->port;

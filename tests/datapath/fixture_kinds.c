@@ -29,6 +29,18 @@
 	.destination_port = (to_port), .protocol = IPPROTO_UDP, .hop_limit = 62,               \
 	.flow_label = 0xabcde, .traffic_class = 0x28
 
+#define TCP6(from, from_port, to, to_port, flags)                                              \
+	.family = AF_INET6, .source = (from), .source_port = (from_port), .destination = (to), \
+	.destination_port = (to_port), .protocol = IPPROTO_TCP, .hop_limit = 63,               \
+	.flow_label = 0x54321, .sequence = 0x01020304, .acknowledgement = 0x0a0b0c0d,          \
+	.tcp_flags = (flags)
+
+#define FIN 0x01
+#define SYN 0x02
+#define RST 0x04
+#define PSH 0x08
+#define ACK 0x10
+
 #define CREATES NOTE_BIT(note_flow_created)
 
 const struct fixture_kind fixture_kinds[] = {
@@ -44,6 +56,12 @@ const struct fixture_kind fixture_kinds[] = {
 		.packet = {UDP6(CLIENT6, 40002, "fd00:9::9", 8000), PAYLOAD(CHAT_QUESTION)},
 		.service = SERVICE_CHAT,
 		.id = "conv1",
+		.expected = {OUTCOME_forwarded, CHANGE_TO_REPLICA, .notes = CREATES},
+	},
+	{
+		.name = "TCP, SYN to an address of a prefix",
+		.packet = {TCP6(CLIENT6, 50001, "fd00:5:5:5:7b0e:9858:7fc9:5488", 443, SYN)},
+		.service = SERVICE_PREFIX,
 		.expected = {OUTCOME_forwarded, CHANGE_TO_REPLICA, .notes = CREATES},
 	},
 	{
