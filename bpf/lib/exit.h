@@ -2,11 +2,12 @@
 /*
  * The one way out: counts how the packet ended and says so to the kernel.
  *
- * Owns: the map `counters`, the verdict that belongs to an outcome. May not know: why a packet ended so.
+ * Owns: the verdict that belongs to an outcome. May not know: why a packet ended so.
  */
 #ifndef WARMPATH_BPF_EXIT_H
 #define WARMPATH_BPF_EXIT_H
 
+#include "counters.h"
 #include "packet.h"
 
 enum verdict_class {
@@ -21,17 +22,6 @@ static const volatile __u8 outcome_verdicts[OUTCOME_COUNT] = {
 	WARMPATH_OUTCOMES(X)
 #undef X
 };
-
-static __always_inline void count(__u32 counter)
-{
-	__u32 first = 0;
-	__u64 *fields = bpf_map_lookup_elem(&counters, &first);
-
-	/* the check has to be on the very number that is used */
-	WARMPATH_BARRIER(counter);
-	if (fields && counter < COUNTER_COUNT)
-		fields[counter]++;
-}
 
 static __always_inline int leave(const struct scratch *scratch, __u32 outcome)
 {

@@ -86,7 +86,7 @@ static __always_inline __u32 request_read_id(struct packet_context *context,
 	if (length < 0)
 		return OUTCOME_drop_internal;
 	scratch->id_length = length;
-	request->key = ring_hash_id(request->ring, &scratch->id, length);
+	request->key = ring_hash_id(request->ring, &scratch->id, length, &request->key_low);
 	return OUTCOME_COUNT;
 }
 

@@ -46,22 +46,30 @@ __noinline __u64 ring_hash_blake2b(const struct ring_header *ring, const struct 
 	return blake2b_64_block(ring->hash_state, ring->hash_keyed, id->word, length);
 }
 
-__noinline __u64 ring_hash_md5(const struct id_block *id, __u32 length)
+__noinline int ring_hash_md5(const struct id_block *id, __u32 length, struct md5_digest *digest)
 {
-	if (!id || length > ID_LENGTH_MAX)
-		return 0;
-	return md5_id(id->word, length).high;
+	if (!id || !digest || length > ID_LENGTH_MAX)
+		return -EINVAL;
+	*digest = md5_id(id->word, length);
+	return 0;
 }
 
 /*
  * The ring key of an id. length: 1 to ID_LENGTH_MAX bytes (more: 0 is returned; an id is never longer).
+ * low: the lower half of the id's MD5, which policy mod-n counts with in dialect replica-router; else 0.
  */
 static __always_inline __u64 ring_hash_id(const struct ring_header *ring, const struct id_block *id,
-					  __u32 length)
+					  __u32 length, __u64 *low)
 {
-	if (ring->dialect == RING_REPLICA_ROUTER)
-		return ring_hash_md5(id, length);
-	return ring_hash_blake2b(ring, id, length);
+	struct md5_digest digest = {};
+
+	if (ring->dialect != RING_REPLICA_ROUTER) {
+		*low = 0;
+		return ring_hash_blake2b(ring, id, length);
+	}
+	ring_hash_md5(id, length, &digest);
+	*low = digest.low;
+	return digest.high;
 }
 
 /* Point `index` of the ring, 0 to point_count - 1; NULL if there is none. The walk from a key is ring_find()'s point and those after it. */

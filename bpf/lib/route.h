@@ -17,8 +17,9 @@ struct route_request {
 	const struct ring_header *ring; /* the ring this packet sees */
 	const struct service *service;
 	__u32 service_index;
-	bool keyless; /* there was no id: `key` is of what stands for it */
-	__u64 key;    /* ring key */
+	bool keyless;  /* there was no id: `key` is of what stands for it */
+	__u64 key;     /* ring key */
+	__u64 key_low; /* what ring_hash_id() gives besides */
 };
 
 /*

@@ -41,7 +41,7 @@
 #ifndef WARMPATH_DECIDE_H
 #define WARMPATH_DECIDE_H
 
-#include "decision.h"
+#include "decide_state.h"
 
 #define DECIDE_MILLION	    1000000ULL
 #define DECIDE_ATTEMPTS_MAX 64
@@ -51,36 +51,6 @@
 _Static_assert((1ULL << 27) == REPLICA_LOAD_MAX && REPLICAS_MAX <= 1024 &&
 		       REQUEST_TOKENS_MAX < (1 << 24) && EPSILON_MAX <= 100000000,
 	       "the ranges that the arithmetic above relies on");
-
-/* Working space of one decision. Large, so callers keep it off the BPF stack. */
-struct decide_state {
-	/* given by the caller */
-	struct policy_settings settings;
-	struct decide_request request;
-	__u32 point_count;  /* of the ring */
-	__u32 member_count; /* distinct replicas on the ring */
-	__u32 first_point;  /* where the walk from the request's key starts */
-	enum ring_dialect dialect;
-
-	/* the answer */
-	struct decision decision;
-	/* replicas met on the walk, in its order, and their loads then; of the last attempt */
-	__u32 walked_count; /* may be greater than EVENT_REPLICAS_MAX: only so many are kept */
-	struct event_replica_load walked[EVENT_REPLICAS_MAX];
-
-	/* the attempt under way */
-	__u32 attempt; /* from 1 */
-	__u32 position;
-	__u32 seen_count;
-	__u32 chosen;
-	__u32 chosen_load;
-	__u32 least;
-	__u32 least_load;
-	__u32 full_cost; /* prompt + answer tokens, or 1 if requests are counted */
-	__u64 sum;
-	__u64 changes;
-	__u64 seen[REPLICAS_MAX / 64];
-};
 
 /* What becomes of an attempt. */
 enum decide_progress {
@@ -184,8 +154,8 @@ static __always_inline void decide_give_back(struct service_load *sums, struct r
 	load->requests -= requests;
 	load->tokens -= tokens;
 	load->releases++;
-	if (number <= sums->mark) {
-		load->marked_releases++;
+	if (number <= load->mark) {
+		load->marked_requests += requests;
 		load->marked_tokens += tokens;
 	}
 	if (counted) {
@@ -193,6 +163,50 @@ static __always_inline void decide_give_back(struct service_load *sums, struct r
 		sums->tokens -= tokens;
 	}
 	sums->releases++;
+	sums->changes++;
+}
+
+/* A replica enters the set with the load it has, or leaves it with that; the lock is held. */
+static __always_inline void decide_set_member(struct service_load *sums, struct replica_load *load,
+					      bool member)
+{
+	if (load->counted == member)
+		return;
+	load->counted = member;
+	if (member) {
+		sums->replica_count++;
+		sums->requests += load->requests;
+		sums->tokens += load->tokens;
+	} else {
+		sums->replica_count--;
+		sums->requests -= load->requests;
+		sums->tokens -= load->tokens;
+	}
+	sums->changes++;
+}
+
+/*
+ * Corrects a load by what its open requests say: adds (or takes off, if negative) requests and tokens; the lock is held.
+ */
+static __always_inline void decide_repair(struct service_load *sums, struct replica_load *load,
+					  __s64 requests, __s64 tokens)
+{
+	__s64 requests_now = load->requests, tokens_now = load->tokens;
+
+	if (requests < -requests_now)
+		requests = -requests_now;
+	if (requests > REPLICA_LOAD_MAX - requests_now)
+		requests = REPLICA_LOAD_MAX - requests_now;
+	if (tokens < -tokens_now)
+		tokens = -tokens_now;
+	if (tokens > REPLICA_LOAD_MAX - tokens_now)
+		tokens = REPLICA_LOAD_MAX - tokens_now;
+	load->requests += requests;
+	load->tokens += tokens;
+	if (load->counted) {
+		sums->requests += requests;
+		sums->tokens += tokens;
+	}
 	sums->changes++;
 }
 
@@ -239,6 +253,7 @@ static long decide_home_step(__u32 step, void *context)
 	struct decide_state *state = source->state;
 	__u32 replica;
 
+	(void)step;
 	if (decide_walk_next(source, &replica)) {
 		state->chosen = replica;
 		return 1;
@@ -271,6 +286,7 @@ static long decide_walk_step(__u32 step, void *context)
 	struct replica_load *found;
 	__u32 replica, load;
 
+	(void)step;
 	found = decide_walk_next(source, &replica);
 	if (!found)
 		return state->seen_count >= state->member_count;
@@ -504,6 +520,7 @@ static long decide_member_step(__u32 step, void *context)
 	struct replica_load *load;
 	__u32 replica;
 
+	(void)step;
 	if (!decide_member(source, state->position, &replica))
 		return 1;
 	load = decide_replica_load(source, replica);
@@ -559,6 +576,7 @@ static long decide_least_step(__u32 step, void *context)
 	struct replica_load *found;
 	__u32 replica, load;
 
+	(void)step;
 	if (!decide_member(source, state->position, &replica))
 		return 1;
 	state->position = state->position + 1 < state->member_count ? state->position + 1 : 0;

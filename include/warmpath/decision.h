@@ -103,10 +103,9 @@ struct event_decision {
 	struct decision decision;
 	__u32 walked_count; /* the first of `loads`: replicas met on the walk, in its order */
 	__u32 load_count;
-	__u8 id_length;
-	__u8 anonymous;
-	__u8 keyless; /* the key is not of an id but of content or of the client's address */
-	__u8 reserved[5];
+	__u8 id_length; /* 0: the key is not of an id, but of content or of the client's address */
+	__u8 anonymous; /* 1: of the client's address */
+	__u8 reserved[6];
 	char id[ID_LENGTH_MAX];
 	struct event_replica_load loads[EVENT_REPLICAS_MAX];
 };

@@ -347,21 +347,22 @@ struct service_load {
 	__u64 decisions;	/* made so far; the number of a decision, from 1 */
 	__u64 releases;		/* charges given back so far */
 	__u64 round_robin_next; /* policy round-robin's counter; not under the lock (atomic) */
-	__u64 mark; /* reconciling: releases of decisions up to this number are counted apart */
 };
-_Static_assert(sizeof(struct service_load) == 64, "layout");
+_Static_assert(sizeof(struct service_load) == 56, "layout");
 
 /* Array `replica_loads`, key: replica slot. */
 struct replica_load {
-	__u32 counted;	       /* 1: in the current set, so part of the sums and a candidate */
-	__u32 requests;	       /* in flight */
-	__u64 tokens;	       /* charged for them */
-	__u64 decisions;       /* requests ever given to it */
-	__u64 releases;	       /* charges ever given back */
-	__u64 marked_releases; /* charges given back of decisions up to service_load.mark */
-	__u64 marked_tokens;   /* tokens of those */
+	__u32 counted;	 /* 1: in the current set, so part of the sums and a candidate */
+	__u32 requests;	 /* in flight */
+	__u64 tokens;	 /* charged for them */
+	__u64 decisions; /* requests ever given to it */
+	__u64 releases;	 /* charges ever given back */
+	/* Reconciling (user/agent/reconcile.c): what has been given back of the decisions up to number `mark`, since that was set. */
+	__u64 mark;
+	__u64 marked_requests;
+	__u64 marked_tokens;
 };
-_Static_assert(sizeof(struct replica_load) == 48, "layout");
+_Static_assert(sizeof(struct replica_load) == 56, "layout");
 
 /*
  * LRU hash `requests`: an open charge. (The kernel has a struct request of its own.) id_hash is the ring key of the id, 0

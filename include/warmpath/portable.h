@@ -25,6 +25,9 @@
 #ifndef __always_inline
 #define __always_inline inline __attribute__((__always_inline__))
 #endif
+#ifndef __noinline
+#define __noinline __attribute__((__noinline__))
+#endif
 #define bpf_htons(x)	   htobe16(x)
 #define bpf_ntohs(x)	   be16toh(x)
 #define bpf_htonl(x)	   htobe32(x)

@@ -51,8 +51,10 @@ int ring_lookup(struct xdp_md *context)
 	}
 	lookup->generation = ring->generation;
 	if (lookup->id_length > 0) {
+		__u64 low;
+
 		__builtin_memcpy(id->word, lookup->id, sizeof(id->word));
-		lookup->hash = ring_hash_id(ring, id, lookup->id_length);
+		lookup->hash = ring_hash_id(ring, id, lookup->id_length, &low);
 	}
 	lookup->error = answer(ring, lookup);
 	lookup->status = lookup->error ? LOOKUP_FAILED : LOOKUP_DONE;

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The life of a charge: a request is decided and charged, remembered in `requests`, and given back when it ends, once.
+ *
+ * Owns: the map `requests`; who may give a charge back; the writing of placements. May not know: packets, how it is decided.
+ *
+ * Several may want to end the same request at once: the answer, a repeated request, a reset, the agent's timeout. Whoever changes `number` in the
+ * entry from the decision's number to 0 gives the charge back; the others find it changed. Entries of an LRU map are used again
+ * without a grace period, so the number that is compared is the one read when the entry was found: it belongs to one decision only.
+ *
+ * An entry that the LRU evicts takes its charge with it: the agent finds that (user/agent/reconcile.c).
+ */
+#ifndef WARMPATH_BPF_REQUESTS_H
+#define WARMPATH_BPF_REQUESTS_H
+
+#include "events.h"
+
+static __always_inline void request_remember(const struct open_request *request, __u64 now)
+{
+	__u32 service_index = request->service, slot = request->replica;
+	const struct service *service = bpf_map_lookup_elem(&services, &service_index);
+	const struct replica *replica = bpf_map_lookup_elem(&replicas, &slot);
+	struct placement placement = {
+		.replica = slot,
+		.prompt_tokens = request->prompt_tokens,
+		.served_nanoseconds = now,
+	};
+	__u64 key = request->id_hash;
+	void *table;
+
+	if (!service || service->policy.policy != POLICY_LLM_AWARE ||
+	    !service->policy.placement_memory)
+		return;
+	/*
+	 * The incarnation is the replica's now, not the one at the decision: what has answered is what is alive. A replica that was
+	 * restarted meanwhile has lost the request with its cache, and does not answer it.
+	 */
+	if (!replica || replica->state != REPLICA_ACTIVE || replica->service != service_index)
+		return;
+	placement.incarnation = replica->incarnation;
+	table = bpf_map_lookup_elem(&placements, &service_index);
+	if (table && !bpf_map_update_elem(table, &key, &placement, BPF_ANY))
+		count(NOTE_note_placement_written);
+}
+
+static __always_inline void request_give_back(const struct open_request *request, __u64 number)
+{
+	__u32 service = request->service, replica = request->replica;
+	struct service_load *sums = bpf_map_lookup_elem(&service_loads, &service);
+	struct replica_load *load = bpf_map_lookup_elem(&replica_loads, &replica);
+	__u32 requests = request->request_charge, tokens = request->charge;
+
+	if (!sums || !load)
+		return;
+	decide_lock(sums);
+	decide_give_back(sums, load, number, requests, tokens);
+	decide_unlock(sums);
+}
+
+static __always_inline void request_count_end(enum completion_status status)
+{
+	if (status == COMPLETION_SUCCESS)
+		count(NOTE_note_request_completed);
+	else if (status == COMPLETION_TIMED_OUT)
+		count(NOTE_note_request_timed_out);
+	else if (status == COMPLETION_SUPERSEDED)
+		count(NOTE_note_request_superseded);
+	else
+		count(NOTE_note_request_failed);
+}
+
+/*
+ * Ends the request of an entry found under `key`, if it has not ended yet: gives the charge back, writes the placement on success, tells
+ * user space. wanted: the number of the decision, or 0 for whichever is in the entry. False: somebody else has ended it. The
+ * entry stays.
+ */
+static __always_inline bool request_end(const struct open_request_key *key,
+					struct open_request *entry, __u64 wanted,
+					enum completion_status status)
+{
+	__u64 number = entry->number, now;
+	struct open_request copy = *entry;
+
+	if (number == 0 || (wanted != 0 && number != wanted))
+		return false;
+	if (__sync_val_compare_and_swap(&entry->number, number, 0) != number)
+		return false;
+	now = bpf_ktime_get_coarse_ns();
+	request_give_back(&copy, number);
+	if (status == COMPLETION_SUCCESS && copy.remembered)
+		request_remember(&copy, now);
+	request_count_end(status);
+	if (copy.traced)
+		event_emit_completion(key, &copy, number, status, now);
+	return true;
+}
+
+/*
+ * Ends the request under `key`, if there is one, and takes its entry away. Another CPU may open the next request under this key between the two,
+ * and lose its entry here: the agent's reconciling finds the charge.
+ */
+static __always_inline bool request_close(const struct open_request_key *key, __u64 wanted,
+					  enum completion_status status)
+{
+	struct open_request *entry = bpf_map_lookup_elem(&requests, key);
+	bool ended;
+
+	if (!entry)
+		return false;
+	ended = request_end(key, entry, wanted, status);
+	if (entry->number == 0)
+		bpf_map_delete_elem(&requests, key);
+	return ended;
+}
+
+/* Under which key the next request is opened; not pinned. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct open_request_key);
+} request_keys SEC(".maps");
+
+static __always_inline struct open_request_key *request_key_space(void)
+{
+	__u32 first = 0;
+
+	return bpf_map_lookup_elem(&request_keys, &first);
+}
+
+/*
+ * The three steps of opening a request are global functions: the verifier walks each once, whatever leads to it, and their
+ * stack frames are not on top of each other.
+ */
+
+/* A request that is open under the same key is superseded: its charge is given back before the new one is decided. */
+__noinline int request_supersede(void)
+{
+	struct open_request_key *key = request_key_space();
+	struct open_request *former;
+
+	if (!key)
+		return -ENOENT;
+	former = bpf_map_lookup_elem(&requests, key);
+	if (former)
+		request_end(key, former, 0, COMPLETION_SUPERSEDED);
+	return 0;
+}
+
+/* The decision on the request in decide_states. 0, or -ENOENT if a map or table is missing. */
+__noinline int request_decide(__u32 service_index, const struct ring_header *ring)
+{
+	struct decide_state *state = decide_state_get();
+	const struct service *service = bpf_map_lookup_elem(&services, &service_index);
+	struct decide_source source;
+
+	if (!state || !service || !ring)
+		return -ENOENT;
+	if (decide_open(&source, state, ring, service, service_index))
+		return -ENOENT;
+	decide(&source);
+	return 0;
+}
+
+/* Remembers what was decided and charged, and traces it. */
+__noinline int request_write(__u32 service, const struct ring_header *ring,
+			     const struct id_block *id, __u32 id_length)
+{
+	struct open_request_key *key = request_key_space();
+	struct decide_state *state = decide_state_get();
+	__u64 now = bpf_ktime_get_coarse_ns();
+	struct open_request request = {};
+	struct decision *decision;
+	__u32 slot;
+	const struct replica *replica;
+
+	if (!key || !state || !ring || !id)
+		return -ENOENT;
+	decision = &state->decision;
+	slot = decision->replica;
+	replica = bpf_map_lookup_elem(&replicas, &slot);
+	request.number = decision->number;
+	request.service = service;
+	request.replica = slot;
+	request.incarnation = replica ? replica->incarnation : 0;
+	request.prompt_tokens = decision->prompt_tokens;
+	request.charge = decision->charge;
+	request.request_charge = !!(decision->flags & DECISION_CHARGED);
+	request.remembered = !state->request.anonymous;
+	request.traced = events_take_turn(now);
+	request.id_hash = state->request.id_hash;
+	request.decided_nanoseconds = now;
+	if (decision->flags & DECISION_CONTENDED)
+		count(NOTE_note_decision_contended);
+	if (bpf_map_update_elem(&requests, key, &request, BPF_ANY)) {
+		request_give_back(&request, request.number);
+		count(NOTE_note_request_untracked);
+	}
+	if (request.traced)
+		event_emit_decision(state, ring, service, key, id, id_length, now);
+	return 0;
+}
+
+/*
+ * Decides on the request in decide_states and opens it under the key in request_keys. The answer is the decision in decide_states.
+ *
+ * id, id_length: for the trace; id_length is 0 if the request has no id.
+ * 0; or -ENOENT if a map or table is missing (a fault of the agent).
+ */
+static __always_inline int request_open(__u32 service, const struct ring_header *ring,
+					const struct id_block *id, __u32 id_length)
+{
+	struct decide_state *state = decide_state_get();
+	int err;
+
+	if (!state)
+		return -ENOENT;
+	err = request_supersede();
+	if (!err)
+		err = request_decide(service, ring);
+	if (!err && state->decision.number != 0)
+		err = request_write(service, ring, id, id_length);
+	return err;
+}
+
+#endif /* WARMPATH_BPF_REQUESTS_H */
