@@ -33,6 +33,7 @@ int replica_main(int argc, char **argv);
 int route_main(int argc, char **argv);
 int service_main(int argc, char **argv);
 int status_main(int argc, char **argv);
+int decide_main(int argc, char **argv);
 int ring_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 

@@ -19,6 +19,7 @@ static const struct subcommand subcommands[] = {
 	{"detach", detach_main, "Detach the router from an interface, or from all"},
 	{"reload", reload_main, "Apply the configuration anew"},
 	{"counters", counters_main, "Print what became of the packets"},
+	{"decide", decide_main, "Try a policy out on events, without a running router"},
 	{"ring", ring_main, "Look at the hash ring, without a running router"},
 	{"version", version_main, "Print the version"},
 	{0},

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/ring_types.h"
+#include "lib/table_types.h"
 
 #define BATCH_ENTRIES	 65536 /* written by one system call */
 #define REUSE_FACTOR_MAX 4     /* a map this many times too large is not used again */
@@ -235,7 +235,7 @@ int ring_maps_swap(const struct ring_maps *maps, __u32 service, struct ring *rin
 		header->slot++;
 
 	list_tables(tables, maps, ring);
-	types = ring_types_load();
+	types = table_types_load();
 	for (int i = 0; i < TABLE_COUNT; i++) {
 		err = load_table(&tables[i], header->slot, types);
 		if (err) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "lib/ring_types.h"
+#include "lib/table_types.h"
 
 #include <bpf/btf.h>
 #include <stdbool.h>
@@ -57,6 +57,15 @@ static const struct field member_fields[] = {
 	{0},
 };
 
+static const struct field placement_fields[] = {
+	FIELD(placement, replica, FIELD_U32),
+	FIELD(placement, incarnation, FIELD_U32),
+	FIELD(placement, prompt_tokens, FIELD_U32),
+	FIELD(placement, reserved, FIELD_U32),
+	FIELD(placement, served_nanoseconds, FIELD_U64),
+	{0},
+};
+
 static const struct {
 	const char *name;
 	__u32 size;
@@ -66,6 +75,7 @@ static const struct {
 	{"ring_point", sizeof(struct ring_point), point_fields},
 	{"ring_bucket", sizeof(struct ring_bucket), bucket_fields},
 	{"ring_member", sizeof(struct ring_member), member_fields},
+	{"placement", sizeof(struct placement), placement_fields},
 };
 
 /* The type ids of the fields, by enum field_type. */
@@ -98,7 +108,7 @@ static bool add_structures(struct btf *types, const int ids[FIELD_TYPE_COUNT])
 	return true;
 }
 
-struct btf *ring_types_load(void)
+struct btf *table_types_load(void)
 {
 	int ids[FIELD_TYPE_COUNT];
 	struct btf *types = btf__new_empty();
