@@ -104,6 +104,21 @@ static int merge_config(struct agent *agent, struct routing *next, void *context
 
 /* --- configuration ------------------------------------------------------------------------------------------------ */
 
+/* One sentence: the first problem, and that there are more. */
+static void first_problem(const char *path, const struct config_problems *problems,
+			  struct error *error)
+{
+	if (!problems->text)
+		error_set(error, -ENOMEM, "not enough memory");
+	else if (problems->count == 1)
+		error_set(error, -EINVAL, "%s", problems->text);
+	else
+		error_set(error, -EINVAL,
+			  "%.*s (and %u more: `warmpathd --check -c %s` lists them)",
+			  (int)strcspn(problems->text, "\n"), problems->text, problems->count - 1,
+			  path);
+}
+
 static struct config *load_config(const char *path, struct error *error)
 {
 	struct config_problems problems = {0};
@@ -114,8 +129,7 @@ static struct config *load_config(const char *path, struct error *error)
 		return NULL;
 	}
 	if (config_load(path, config, &problems)) {
-		error_set(error, -EINVAL, "%s",
-			  problems.text ? problems.text : "not enough memory");
+		first_problem(path, &problems, error);
 		config_free(config);
 		free(config);
 		config = NULL;
@@ -157,17 +171,38 @@ static void take_log_level(const struct agent *agent)
 		log_set_level(agent->config->log_level);
 }
 
+/* What can be refused comes first; each step is undone if a later one fails. */
+static int apply_config(struct agent *agent, const struct config *next, struct error *error)
+{
+	struct merge_request request = {.config = next, .merge = MERGE_RELOAD};
+	struct attachments *before = malloc(sizeof(*before));
+	int result;
+
+	if (!before)
+		return error_set(error, -ENOMEM, "not enough memory");
+	*before = agent->attachments;
+	result = check_fixed_settings(agent->config, next, error);
+	if (!result) {
+		result = attachments_configure(&agent->attachments, next, false, error);
+		if (!result)
+			result = agent_change_routing(agent, merge_config, &request, error);
+		if (result)
+			attachments_restore(&agent->attachments, before);
+		else
+			attachments_detach_unconfigured(&agent->attachments, next);
+	}
+	free(before);
+	return result;
+}
+
 int agent_reload(struct agent *agent, struct error *error)
 {
 	struct config *next = load_config(agent->config_path, error);
-	struct merge_request request = {.config = next, .merge = MERGE_RELOAD};
 	int result;
 
 	if (!next)
 		return -EINVAL;
-	result = check_fixed_settings(agent->config, next, error);
-	if (!result)
-		result = agent_change_routing(agent, merge_config, &request, error);
+	result = apply_config(agent, next, error);
 	if (result) {
 		drop_config(next);
 		return result;
@@ -177,9 +212,8 @@ int agent_reload(struct agent *agent, struct error *error)
 	take_log_level(agent);
 	clock_gettime(CLOCK_REALTIME, &agent->loaded);
 	log_info("configuration %s applied", agent->config_path);
-	result = attachments_configure(&agent->attachments, next, false, error);
 	agent_refresh_warnings(agent);
-	return result;
+	return 0;
 }
 
 /* --- warnings ------------------------------------------------------------------------------------------------------ */

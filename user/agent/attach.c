@@ -126,7 +126,9 @@ static int attach_now(struct attachments *attachments, struct attachment *attach
 		break;
 	}
 	if (result) {
-		attachment->problem = *error;
+		/* A change of mode that failed leaves the former mode in place. */
+		if (attachment->kind == ATTACHED_NOT)
+			attachment->problem = *error;
 		return result;
 	}
 	attachment->problem.text[0] = '\0';
@@ -358,7 +360,7 @@ static bool is_configured(const struct config *config, const char *name)
 	return false;
 }
 
-static void detach_unconfigured(struct attachments *attachments, const struct config *config)
+void attachments_detach_unconfigured(struct attachments *attachments, const struct config *config)
 {
 	unsigned int i = 0;
 
@@ -374,6 +376,39 @@ static void detach_unconfigured(struct attachments *attachments, const struct co
 			log_warning("%s", error.text);
 		forget(attachments, attachment);
 	}
+	refresh_redirect_targets(attachments);
+}
+
+void attachments_restore(struct attachments *attachments, const struct attachments *before)
+{
+	struct error error;
+	unsigned int i = 0;
+
+	while (i < attachments->count) {
+		struct attachment *attachment = &attachments->item[i];
+		const struct attachment *former = NULL;
+		unsigned int j;
+
+		for (j = 0; j < before->count; j++) {
+			if (strcmp(before->item[j].name, attachment->name) == 0)
+				former = &before->item[j];
+		}
+		if (!former) {
+			if (detach_now(attachments, attachment, &error))
+				log_warning("%s", error.text);
+			forget(attachments, attachment);
+			continue;
+		}
+		attachment->by_command = former->by_command;
+		if (attachment->wanted != former->wanted || attachment->kind != former->kind) {
+			attachment->wanted = former->wanted;
+			if (attachment->index &&
+			    attach_now(attachments, attachment, attachments->force, &error))
+				log_warning("%s", error.text);
+		}
+		i++;
+	}
+	refresh_redirect_targets(attachments);
 }
 
 int attachments_configure(struct attachments *attachments, const struct config *config, bool first,
@@ -382,8 +417,6 @@ int attachments_configure(struct attachments *attachments, const struct config *
 	unsigned int i;
 	int result = 0;
 
-	if (!first)
-		detach_unconfigured(attachments, config);
 	for (i = 0; i < config->interface_count; i++) {
 		struct attachment *attachment =
 			find_or_add(attachments, config->interfaces[i].name);
@@ -409,10 +442,7 @@ int attachments_configure(struct attachments *attachments, const struct config *
 			continue;
 		}
 		failed = attach_now(attachments, attachment, attachments->force, &problem);
-		if (!failed)
-			continue;
-		log_error("%s", problem.text);
-		if (!result)
+		if (failed && !result)
 			result = error_set(error, failed, "%s", problem.text);
 	}
 	refresh_redirect_targets(attachments);

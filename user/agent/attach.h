@@ -52,12 +52,18 @@ struct attachments {
 };
 
 /*
- * Brings the attachments to what the configuration asks for. At a start (`first`), what is found attached but not configured is
- * kept and listed; at a reload it is detached. Interfaces that do not exist are waited for. 0; or a negative errno with a
- * sentence if an interface that exists could not be attached as demanded (the others are).
+ * Attaches all interfaces that the configuration has, as it says; those that do not exist are waited for. At a start
+ * (`first`), what is found attached but not configured is kept and listed. 0; or a negative errno with a sentence if one
+ * that exists could not be attached as demanded (the others are).
  */
 int attachments_configure(struct attachments *attachments, const struct config *config, bool first,
 			  struct error *error);
+
+/* Detaches what the configuration does not have. */
+void attachments_detach_unconfigured(struct attachments *attachments, const struct config *config);
+
+/* Goes back to how things were, as well as possible: `before` is a copy made then. */
+void attachments_restore(struct attachments *attachments, const struct attachments *before);
 
 /* Lists what a former agent attached, so that it can be detached. */
 void attachments_find(struct attachments *attachments);

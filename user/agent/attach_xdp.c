@@ -280,6 +280,7 @@ int attach_xdp(const struct datapath *datapath, const struct pins *pins,
 		if (link >= 0) {
 			bpf_link_detach(link);
 			close(link);
+			attachment->kind = ATTACHED_NOT;
 		}
 		unlink(path);
 		result = make_room(attachment, force, error);

@@ -331,6 +331,23 @@ static const struct replica *find_neighbour_at(const struct routing *routing, __
 	return NULL;
 }
 
+static int check_circle(const struct routing *routing, __u32 service,
+			const struct config_replica *wanted, struct error *error)
+{
+	unsigned int i;
+
+	for (i = 0; i < SERVICES_MAX; i++) {
+		if (routing->settings[i] &&
+		    config_find_circle(routing->settings[i], routing->settings[service], wanted))
+			return error_set(
+				error, -EINVAL,
+				"replica %s is at a public address of service %s: requests would go "
+				"round in a circle",
+				wanted->name, routing->settings[i]->name);
+	}
+	return 0;
+}
+
 int routing_add_replica(struct routing *routing, __u32 service, const struct config_replica *wanted,
 			const struct slot_usage *usage, struct error *error)
 {
@@ -344,6 +361,8 @@ int routing_add_replica(struct routing *routing, __u32 service, const struct con
 		return error_set(error, -EEXIST, "service %s has a replica %s already",
 				 service_name, wanted->name);
 	result = check_families(routing, service, wanted, error);
+	if (!result)
+		result = check_circle(routing, service, wanted, error);
 	if (result)
 		return result;
 	memcpy(placed.name, wanted->name, sizeof(placed.name));

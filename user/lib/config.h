@@ -131,6 +131,14 @@ int config_parse(const char *text, size_t length, const char *name, struct confi
 /* The checks that span several keys; `config` is complete as far as the schema goes. */
 void config_check(struct config *config, const char *name, struct config_problems *problems);
 
+/*
+ * A replica of `service` that stands at a public address of `public_service` would send its requests round in a circle. That address of
+ * the replica, or NULL.
+ */
+const struct address *config_find_circle(const struct config_service *public_service,
+					 const struct config_service *service,
+					 const struct config_replica *replica);
+
 void config_free(struct config *config);
 
 /* Adds one line. `line` is 1-based; 0: the file as a whole. At most 50 are kept, all are counted. */

@@ -263,33 +263,41 @@ static void check_services_differ(struct check *check, unsigned int index)
 	}
 }
 
-/* A replica that stands at a public address would send its requests round in a circle. */
+const struct address *config_find_circle(const struct config_service *public_service,
+					 const struct config_service *service,
+					 const struct config_replica *replica)
+{
+	unsigned int j, k;
+
+	if (public_service->port != replica->port ||
+	    !(public_service->protocol & service->protocol))
+		return NULL;
+	for (j = 0; j < public_service->addresses.count; j++) {
+		for (k = 0; k < replica->addresses.count; k++) {
+			if (public_covers(&public_service->addresses.item[j],
+					  &replica->addresses.item[k].address))
+				return &replica->addresses.item[k].address;
+		}
+	}
+	return NULL;
+}
+
 static void check_no_circle(struct check *check, const struct config_service *service,
 			    const struct config_replica *replica)
 {
-	unsigned int i, j, k;
+	unsigned int i;
 
 	for (i = 0; i < check->config->service_count; i++) {
 		const struct config_service *other = &check->config->services[i];
+		const struct address *address = config_find_circle(other, service, replica);
+		char text[ENDPOINT_TEXT_SIZE];
 
-		if (other->port != replica->port || !(other->protocol & service->protocol))
-			continue;
-		for (j = 0; j < other->addresses.count; j++) {
-			for (k = 0; k < replica->addresses.count; k++) {
-				char text[ENDPOINT_TEXT_SIZE];
-
-				if (!public_covers(&other->addresses.item[j],
-						   &replica->addresses.item[k].address))
-					continue;
-				PROBLEM(check, replica->line,
-					"replica %s of service %s is at %s, which is public in service %s: "
-					"requests would go round in a circle",
-					replica->name, service->name,
-					endpoint_format(&replica->addresses.item[k].address,
-							htons(replica->port), text),
-					other->name);
-			}
-		}
+		if (address)
+			PROBLEM(check, replica->line,
+				"replica %s of service %s is at %s, which is public in service %s: "
+				"requests would go round in a circle",
+				replica->name, service->name,
+				endpoint_format(address, htons(replica->port), text), other->name);
 	}
 }
 
