@@ -118,11 +118,11 @@ static int check_pinned_maps(struct bpf_object *object, bool *found, struct erro
 			return error_set(error, -errno, "pin %s cannot be opened: %s", path,
 					 strerror(errno));
 		}
+		*found = true;
 		result = check_pinned_map(map, path, descriptor, error);
 		close(descriptor);
 		if (result)
 			return result;
-		*found = true;
 	}
 	return 0;
 }
