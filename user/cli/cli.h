@@ -11,8 +11,8 @@
 
 enum exit_code {
 	EXIT_DONE = 0,
-	EXIT_FAILED = 1, /* asked rightly, but it could not be done */
-	EXIT_USAGE = 2,	 /* asked wrongly */
+	EXIT_FAILED = 1,      /* asked rightly, but it could not be done */
+	EXIT_USAGE = 2,	      /* asked wrongly */
 	EXIT_UNREACHABLE = 3, /* warmpathd does not answer */
 };
 

@@ -1,0 +1,176 @@
+#!/bin/bash
+# Where warmpathd attaches its programs: each mode, changing modes under traffic, what is not to be had, programs of others,
+# interfaces that come and go.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+lab_up --replicas 2
+run=$(tools/lab path run)
+pins=$(tools/lab path pin)
+agent_up --services chat --mode native
+cp "$run/agent.yaml" "$scratch/good.yaml"
+
+refused() { # description expected-sentence command...: exit status 1 and the sentence
+	local description=$1 expected=$2 said status
+	shift 2
+	said=$("$@" 2>&1 >/dev/null)
+	status=$?
+	is "$description: exit status" "$status" 1
+	matches "$description: sentence" "$said" "$expected"
+}
+
+attached() { # interface: how
+	warmpath status --json | jq -r --arg name "$1" '.interfaces[] | select(.name == $name) | .attached'
+}
+is_attached() { # interface how
+	[ "$(attached "$1")" = "$2" ]
+}
+problem() { # interface
+	warmpath status --json | jq -r --arg name "$1" '.interfaces[] | select(.name == $name) | .problem'
+}
+xdp_of() { # interface: what the kernel says: xdp, xdpgeneric or nothing
+	in_host router ip -d link show "$1" | grep -oE '\bxdp(generic)?\b' | head -n 1
+}
+filters_of() { # interface direction
+	in_host router tc filter show dev "$1" "$2" | grep -c warmpath_
+}
+works() { # description
+	is "$1" "$(ids 10 | datagrams client 8000 10.9.9.9 | tail -n 1 | grep -o 'received=[0-9]*')" received=10
+}
+
+# --- the modes, one after the other under traffic --------------------------------------------------------------
+
+is "native XDP" "$(attached eth0) $(xdp_of eth0)" "native xdp"
+works "datagrams in mode native"
+
+# An exchange of generic and native XDP has a moment without a program, as the kernel allows only one of them; all others have none.
+ids 100 | datagrams client --rate 500 --seconds 8 --tries 5 8000 10.9.9.9 >"$scratch/ledger" &
+ledger=$!
+sleep 0.5
+sed 's/mode: native/mode: tc/' "$scratch/good.yaml" >"$run/agent.yaml"
+check "native to tc" warmpath reload
+is "tc" "$(attached eth0) $(xdp_of eth0) $(filters_of eth0 ingress) $(filters_of eth0 egress)" "tc  1 0"
+sleep 0.5
+tools/lab agent stop
+tools/lab agent start
+is "tc: a new agent's filter replaces the old one" "$(attached eth0) $(filters_of eth0 ingress)" "tc 1"
+sleep 0.5
+cp "$scratch/good.yaml" "$run/agent.yaml"
+check "tc to native" warmpath reload
+is "native again, no filter left" "$(attached eth0) $(xdp_of eth0) $(filters_of eth0 ingress)" "native xdp 0"
+is "nor the hook" "$(in_host router tc qdisc show dev eth0 | grep -c clsact)" 0
+sleep 0.5
+tools/lab agent kill
+tools/lab agent start
+is "native: a new agent takes the link over" "$(attached eth0) $(xdp_of eth0)" "native xdp"
+wait $ledger
+is "datagrams across all of this: none lost" "$(total "$scratch/ledger" lost)" 0
+
+sed 's/mode: native/mode: generic/' "$scratch/good.yaml" >"$run/agent.yaml"
+check "native to generic" warmpath reload
+is "generic" "$(attached eth0) $(xdp_of eth0)" "generic xdpgeneric"
+works "datagrams in mode generic"
+sed 's/mode: native/mode: auto/' "$scratch/good.yaml" >"$run/agent.yaml"
+check "generic to auto" warmpath reload
+is "auto takes tc on a veth" "$(attached eth0) $(xdp_of eth0)" "tc "
+works "datagrams in mode auto"
+
+# --- by command -------------------------------------------------------------------------------------------------
+
+refused "no such interface" "there is no interface eth9" warmpath attach eth9
+refused "native where the driver has none" "interface lo \(driver .*\) cannot run XDP in the driver" warmpath attach lo --mode native
+is "and it is not listed" "$(attached lo)" ""
+check "generic works there" warmpath attach lo --mode generic
+is "it is listed" "$(attached lo)" generic
+tools/lab agent kill
+tools/lab agent start
+is "what a command attached stays over a restart" "$(attached lo)" generic
+check "it is detached by command" warmpath detach lo
+is "and gone" "$(attached lo) $(xdp_of lo)" " "
+warmpath attach lo --mode tc >/dev/null
+check "or by a reload" warmpath reload
+is "then it is gone, too" "$(attached lo) $(filters_of lo ingress)" " 0"
+check "a mode can be changed by command" warmpath attach eth0 --mode native
+is "then it is so" "$(attached eth0) $(filters_of eth0 ingress)" "native 0"
+works "datagrams after changing one interface"
+
+# --- a reload that cannot be done -----------------------------------------------------------------------------------
+
+cp "$scratch/good.yaml" "$run/agent.yaml"
+warmpath reload >/dev/null
+sed 's/^  - name: eth1/  - {name: lo, mode: native}\n  - name: eth1/; s/mode: native$/mode: tc/' "$scratch/good.yaml" >"$run/agent.yaml"
+refused "a file with a mode that is not to be had" "interface lo \(driver .*\) cannot run XDP in the driver" warmpath reload
+is "everything is as before" "$(attached eth0) $(attached eth1) $(attached lo) $(filters_of eth0 ingress)" "native native  0"
+works "datagrams after that"
+tools/lab agent stop
+refused "the same at a start" "interface lo \(driver .*\) cannot run XDP in the driver" in_host router "$build/warmpathd" -c "$run/agent.yaml"
+works "a failed start does not end what is running"
+cp "$scratch/good.yaml" "$run/agent.yaml"
+tools/lab agent start
+
+# --- programs of others: another warmpathd is one ---------------------------------------------------------------------
+
+other_pins=$pins-other
+sed "s#^pin_path:.*#pin_path: $other_pins#; s#^control_socket:.*#control_socket: $run/other.sock#" "$scratch/good.yaml" >"$run/other.yaml"
+other() { "$build/warmpath" --socket "$run/other.sock" "$@"; }
+start_other() { # options: in the background, until it answers
+	in_host router "$build/warmpathd" -c "$run/other.yaml" "$@" >"$run/other.log" 2>&1 &
+	wait_until 10 "$build/warmpath" --socket "$run/other.sock" status
+}
+refused "someone's XDP program" "interface eth0 has an XDP program of someone else already \(warmpath_router, id [0-9]+\); --force replaces it" \
+	in_host router "$build/warmpathd" -c "$run/other.yaml"
+check "a first start that fails leaves nothing behind" test ! -e "$other_pins"
+works "and changes nothing"
+sed -i 's/mode: native/mode: tc/' "$run/other.yaml"
+warmpath attach eth0 --mode tc >/dev/null
+warmpath attach eth1 --mode tc >/dev/null
+refused "someone's filter at our place" "interface eth0 has a tc ingress filter of someone else at priority 10, handle 0x77 \(warmpath_router, id [0-9]+\); --force" \
+	in_host router "$build/warmpathd" -c "$run/other.yaml"
+tools/lab agent stop
+check "forced, it is replaced" start_other --force
+is "by one of its own" "$(filters_of eth0 ingress)" 1
+works "which works"
+other detach all >/dev/null
+wait_until 5 test ! -e "$other_pins"
+tools/lab agent start # attached native again, as its file says
+sed -i 's/mode: tc/mode: native/' "$run/other.yaml"
+is "native again" "$(attached eth0)" native
+tools/lab agent stop
+check "forced, a link is replaced" start_other --force
+works "which works, too"
+other detach all >/dev/null
+wait_until 5 test ! -e "$other_pins"
+is "nothing is left of it" "$(xdp_of eth0)" ""
+tools/lab agent start
+is "the first one notices that it is no longer attached, and attaches" "$(attached eth0) $(xdp_of eth0)" "native xdp"
+works "and works"
+
+# --- interfaces that come and go ---------------------------------------------------------------------------------------
+
+sed 's/^  - name: eth1/  - {name: late0.5, mode: native}\n  - name: eth1/' "$scratch/good.yaml" >"$run/agent.yaml"
+check "an interface that is not there yet is no error" warmpath reload
+is "it is waited for" "$(attached late0.5): $(problem late0.5)" "not attached: there is no such interface at present"
+in_host router ip link add late0.5 type veth peer name late1
+check "it is attached when it appears" wait_until 5 is_attached late0.5 native
+in_host router ip link del late0.5
+check "that it vanished is noticed" wait_until 5 is_attached late0.5 "not attached"
+in_host router ip link add late0.5 type veth peer name late1
+check "a new one of its name is attached again" wait_until 5 is_attached late0.5 native
+is "under the name as the file has it" "$(xdp_of late0.5)" xdp
+works "meanwhile datagrams go on"
+
+# --- the end ---------------------------------------------------------------------------------------------------------------
+
+tools/lab agent stop
+check "--detach takes all away without an agent" in_host router "$build/warmpathd" --detach -c "$run/agent.yaml"
+is "no program is left" "$(in_host router ip -d link show | grep -cE '\bxdp')" 0
+check "no pin is left" test ! -e "$pins"
+
+# --- node-local: the way back is on egress ------------------------------------------------------------------------------------
+
+lab_up --shape node-local --replicas 2 --mode tc
+agent_up --services chat --mode tc
+is "node-local: ingress and egress" "$(attached eth0) $(filters_of eth0 ingress) $(filters_of eth0 egress)" "tc 1 1"
+check "--detach" warmpath detach all
+is "nothing is left" "$(filters_of eth0 ingress) $(filters_of eth0 egress) $(in_host router tc qdisc show dev eth0 | grep -c clsact)" "0 0 0"
+rm -f "$run/agent.pid"
