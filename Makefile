@@ -18,6 +18,7 @@ DESTDIR ?=
 BUILD ?= build
 CLANG ?= clang
 CC ?= cc
+FUZZ_CLANG ?= clang
 BPFTOOL ?= bpftool
 VERSION := 0.1.0
 
@@ -55,7 +56,8 @@ UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 DATAPATH_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/datapath/test_*.c))
 DATAPATH_COMMON := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/datapath/test_%,$(filter-out %.bpf.c,$(wildcard tests/datapath/*.c))))
 E2E_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
-TEST_PROGRAMS := $(UNIT_TESTS) $(DATAPATH_TESTS) $(E2E_PROGRAMS)
+FUZZ_TARGETS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+TEST_PROGRAMS := $(UNIT_TESTS) $(DATAPATH_TESTS) $(E2E_PROGRAMS) $(FUZZ_TARGETS)
 
 PROGRAMS := $(if $(CLI_OBJECTS),$(BUILD)/warmpath) $(if $(AGENT_OBJECTS),$(BUILD)/warmpathd)
 
@@ -127,6 +129,11 @@ $(DATAPATH_TESTS): $(BUILD)/%: $(BUILD)/%.o $(DATAPATH_COMMON) $(AGENT_TESTABLE)
 
 $(E2E_PROGRAMS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libwarmpath.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+# libFuzzer and the sanitizers are clang's; each target is one file over headers.
+$(FUZZ_TARGETS): $(BUILD)/%: %.c
+	@mkdir -p $(@D)
+	$(FUZZ_CLANG) $(CPPFLAGS) $(ALL_CFLAGS) -MF $@.d -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $< -o $@
 
 # --- what people run ---------------------------------------------------------------------------------------
 deps:
