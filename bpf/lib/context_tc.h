@@ -29,6 +29,8 @@
 #define TC_ACT_SHOT	2
 #define TC_ACT_REDIRECT 7
 
+#define PACKET_HOST 0
+
 #define CONTEXT_PASS TC_ACT_UNSPEC
 #define CONTEXT_DROP TC_ACT_SHOT
 
@@ -92,7 +94,7 @@ static __always_inline int context_load(struct packet_context *context, __u32 of
 static __always_inline int context_store(struct packet_context *context, __u32 offset, void *bytes,
 					 __u32 size)
 {
-	return bpf_skb_store_bytes(context, offset, bytes, size, 0);
+	return bpf_skb_store_bytes(context, offset, bytes, size, BPF_F_RECOMPUTE_CSUM);
 }
 
 /* From the time to live to the end of the fixed header: what a translation changes, in one piece. */
@@ -196,9 +198,56 @@ static __always_inline int context_rewrite(struct packet_context *context,
 		err = context_rewrite_ipv4(context, packet, translation, difference, forward);
 	else
 		err = context_rewrite_ipv6(context, packet, translation, forward);
-	if (err || packet->fragment == FRAGMENT_LATER)
+	if (err || !packet->ports_known)
 		return err;
 	return context_rewrite_transport(context, packet, translation, difference);
+}
+
+/*
+ * Is a sum still to be put into the transport checksum field by the sending device (PARTIAL)? Then the helper does not change the field
+ * for a port's sake. Only to be asked of a packet that is going to be replaced: otherwise the field has changed.
+ */
+static __always_inline bool context_checksum_is_partial(struct packet_context *context, __u32 field)
+{
+	const __sum16 *checksum = context_bytes(context, field, sizeof(*checksum));
+	__sum16 before;
+
+	if (!checksum)
+		return false;
+	before = *checksum;
+	if (bpf_l4_csum_replace(context, field, 0, bpf_htons(1), sizeof(*checksum)))
+		return false;
+	checksum = context_bytes(context, field, sizeof(*checksum));
+	return checksum && *checksum == before;
+}
+
+/* Makes the frame `length` bytes long, at its end. 0 or a negative errno. */
+static __always_inline int context_resize(struct packet_context *context, __u32 length)
+{
+	return bpf_skb_change_tail(context, length, 0);
+}
+
+/* Sends the frame back to where it came from. Negative: not done. */
+static __always_inline int context_send_back(struct packet_context *context)
+{
+	struct ethhdr *ethernet = context_bytes(context, 0, sizeof(*ethernet));
+	__u8 addresses[2 * ETH_ALEN];
+	int err;
+
+	if (!ethernet)
+		return -EFAULT;
+	__builtin_memcpy(addresses, ethernet->h_source, ETH_ALEN);
+	__builtin_memcpy(addresses + ETH_ALEN, ethernet->h_dest, ETH_ALEN);
+	err = bpf_skb_store_bytes(context, 0, addresses, sizeof(addresses), 0);
+	if (err)
+		return err;
+	return bpf_redirect(context_interface(context), 0);
+}
+
+/* Is the packet for this machine, and for it alone? Not if it was broadcast, or overheard. */
+static __always_inline bool context_is_for_us(struct packet_context *context)
+{
+	return context->pkt_type == PACKET_HOST;
 }
 
 /* May the program itself send this packet to that interface? The kernel's queues take anything. */

@@ -131,7 +131,7 @@ static __always_inline int context_rewrite(struct packet_context *context,
 	__sum16 *checksum = NULL;
 	int err;
 
-	if (packet->fragment != FRAGMENT_LATER) {
+	if (packet->ports_known) {
 		__u32 field = packet->protocol == IPPROTO_UDP ? offsetof(struct udphdr, check)
 							      : offsetof(struct tcphdr, check);
 
@@ -159,6 +159,40 @@ static __always_inline int context_rewrite(struct packet_context *context,
 	else
 		*checksum = checksum_adjust(*checksum, difference);
 	return 0;
+}
+
+/* Is a sum still to be put into the transport checksum field by the sending device? XDP packets are as they were on the wire. */
+static __always_inline bool context_checksum_is_partial(struct packet_context *context, __u32 field)
+{
+	return false;
+}
+
+/* Makes the frame `length` bytes long, at its end. 0 or a negative errno. */
+static __always_inline int context_resize(struct packet_context *context, __u32 length)
+{
+	return bpf_xdp_adjust_tail(context, (int)length - (int)context_length(context));
+}
+
+/* Sends the frame back to where it came from. Negative: not done. */
+static __always_inline int context_send_back(struct packet_context *context)
+{
+	struct ethhdr *ethernet = context_bytes(context, 0, sizeof(*ethernet));
+	__u8 address[ETH_ALEN];
+
+	if (!ethernet)
+		return -EFAULT;
+	__builtin_memcpy(address, ethernet->h_dest, ETH_ALEN);
+	__builtin_memcpy(ethernet->h_dest, ethernet->h_source, ETH_ALEN);
+	__builtin_memcpy(ethernet->h_source, address, ETH_ALEN);
+	return XDP_TX;
+}
+
+/* Is the frame for this machine, and for it alone? XDP sees all that the device hands up, also by mistake or when it listens to everything. */
+static __always_inline bool context_is_for_us(struct packet_context *context)
+{
+	const struct ethhdr *ethernet = context_bytes(context, 0, sizeof(*ethernet));
+
+	return ethernet && !(ethernet->h_dest[0] & 1);
 }
 
 /* May XDP itself send this packet to that interface? Otherwise the kernel's own forwarding has to. */

@@ -56,7 +56,7 @@ struct packet {
 	__u8 tcp_flags;
 	__u8 icmp_type;
 	__u8 transport_length; /* of a TCP header, in bytes, as it says itself */
-	__u8 truncated;	       /* the frame ends before the IP header says */
+	__u8 flaw; /* enum parse_result: what is wrong although the ports could be read */
 	__u8 reserved;
 };
 
@@ -68,18 +68,36 @@ struct translation {
 	__be16 destination_port;
 };
 
+/* An ICMP error of our own: the IP header of either family ends where the ICMP header begins. */
+struct answer {
+	union {
+		struct ipv6hdr ipv6;
+		struct {
+			__u8 unused[sizeof(struct ipv6hdr) - sizeof(struct iphdr)];
+			struct iphdr ipv4;
+		};
+	};
+	struct icmphdr icmp;
+	__u8 quote[1280 - sizeof(struct ipv6hdr) - sizeof(struct icmphdr)]; /* RFC 4443, 2.4 (c) */
+};
+
 struct scratch {
 	struct packet packet;
+	struct packet quoted; /* in an ICMP error */
 	struct translation translation;
+	struct translation quoted_translation;
 	struct bpf_fib_lookup next_hop;
 	struct flow_key flow_key;
 	struct return_flow_key return_key;
+	struct fragment_key fragment_key;
+	struct fragment fragment;
 	struct id_block id;
 	__u32 id_length;
 	__u8 options[64]; /* of an IPv4 header */
 	__u32 option_position;
 	__u32 interface; /* of the next hop */
-	__u32 verdict;	 /* of a packet that was sent on, as the sending helper gave it */
+	struct answer answer;
+	__u32 verdict; /* of a packet that was sent on, as the sending helper gave it */
 };
 
 struct {

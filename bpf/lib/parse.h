@@ -4,8 +4,8 @@
  *
  * Owns: every bound and length check of headers. May not know: services, replicas, maps; it only reads.
  *
- * What is read of a packet that turns out to be broken stays in the struct as far as it was valid (`family`, `ports_known`), so that the
- * caller can tell whether the packet would have been ours.
+ * A flaw does not end the parsing where the ports can still be read (`flaw`), and what was read stays in the struct (`family`, `ports_known`):
+ * so the caller can tell whether the packet would have been ours.
  */
 #ifndef WARMPATH_BPF_PARSE_H
 #define WARMPATH_BPF_PARSE_H
@@ -116,7 +116,7 @@ static __always_inline void parse_clip(struct packet_context *context, struct pa
 {
 	if (context_reaches(context, packet->end))
 		return;
-	packet->truncated = 1;
+	packet->flaw = PARSE_TRUNCATED;
 	packet->end = context_length(context);
 }
 
@@ -170,7 +170,7 @@ static __always_inline enum parse_result parse_ipv4(struct packet_context *conte
 	}
 	if (header_length > sizeof(*ip) &&
 	    parse_options_source_routed(context, offset + sizeof(*ip), header_length - sizeof(*ip)))
-		return PARSE_UNSUPPORTED;
+		packet->flaw = PARSE_UNSUPPORTED;
 	return PARSE_DONE;
 }
 
@@ -223,7 +223,7 @@ parse_ipv6_extensions(struct packet_context *context, struct packet *packet, __u
 			offset += sizeof(*extension);
 		} else {
 			if (next_header == IPPROTO_ROUTING && extension->segments_left)
-				return PARSE_UNSUPPORTED;
+				packet->flaw = PARSE_UNSUPPORTED;
 			offset += (extension->length + 1) * 8;
 		}
 		next_header = extension->next_header;
@@ -356,7 +356,7 @@ static __always_inline enum parse_result parse_frame(struct packet_context *cont
 
 	packet->family = 0;
 	packet->ports_known = 0;
-	packet->truncated = 0;
+	packet->flaw = PARSE_DONE;
 	ethertype = parse_link(context, packet);
 	if (ethertype == PARSE_ETHERTYPE_IPV4)
 		result = parse_ipv4(context, packet, 0);
@@ -367,7 +367,7 @@ static __always_inline enum parse_result parse_frame(struct packet_context *cont
 	if (result != PARSE_DONE)
 		return result;
 	result = parse_transport(context, packet, 0);
-	return result == PARSE_DONE && packet->truncated ? PARSE_TRUNCATED : result;
+	return result == PARSE_DONE ? packet->flaw : result;
 }
 
 #endif /* WARMPATH_BPF_PARSE_H */

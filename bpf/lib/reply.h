@@ -12,15 +12,17 @@
 
 #include "flow.h"
 #include "forward.h"
+#include "fragment.h"
 #include "packet.h"
 #include "route.h"
 #include "service.h"
 
-static __always_inline void reply_translate(struct scratch *scratch, const struct address *service,
-					    __be16 service_port, __be16 client_port)
+static __always_inline void reply_translate(struct scratch *scratch, const struct packet *packet,
+					    const struct address *service, __be16 service_port,
+					    __be16 client_port)
 {
 	address_copy(&scratch->translation.source, service);
-	address_copy(&scratch->translation.destination, &scratch->packet.destination);
+	address_copy(&scratch->translation.destination, &packet->destination);
 	scratch->translation.source_port = service_port;
 	scratch->translation.destination_port = client_port;
 }
@@ -33,6 +35,7 @@ struct reply {
 
 /* Fills in the only public address of the replica's service, if replies from there can belong to nothing else. */
 static __always_inline bool reply_translate_by_service(struct scratch *scratch,
+						       const struct packet *packet,
 						       const struct replica_address *source,
 						       struct reply *reply)
 {
@@ -45,28 +48,38 @@ static __always_inline bool reply_translate_by_service(struct scratch *scratch,
 	service = service_get(replica->service);
 	if (!service || service->id_from != ID_FROM_OFFSET)
 		return false;
-	address = service_public_address(service, scratch->packet.family);
+	address = service_public_address(service, packet->family);
 	if (!address)
 		return false;
-	reply_translate(scratch, address, service->public_port, scratch->packet.destination_port);
+	reply_translate(scratch, packet, address, service->public_port, packet->destination_port);
 	reply->replica = source->replica;
 	reply->service_index = replica->service;
 	return true;
 }
 
 /* The same by the flow's return entry. */
-static __always_inline bool reply_translate_by_flow(struct scratch *scratch, struct reply *reply)
+static __always_inline bool
+reply_translate_by_flow(struct scratch *scratch, const struct packet *packet, struct reply *reply)
 {
 	const struct return_flow *entry;
 
-	return_key_of_reply(&scratch->return_key, &scratch->packet);
+	return_key_of_reply(&scratch->return_key, packet);
 	entry = bpf_map_lookup_elem(&return_flows, &scratch->return_key);
 	if (!entry)
 		return false;
-	reply_translate(scratch, &entry->service, entry->service_port, entry->client_port);
+	reply_translate(scratch, packet, &entry->service, entry->service_port, entry->client_port);
 	reply->replica = entry->replica;
 	reply->service_index = entry->service_index;
 	return true;
+}
+
+/* Whose reply the packet from the replica at `source` is, into scratch->translation. False: nobody's that is known. */
+static __always_inline bool reply_find(struct scratch *scratch, const struct packet *packet,
+				       const struct replica_address *source, struct reply *reply)
+{
+	return (packet->protocol == IPPROTO_UDP &&
+		reply_translate_by_service(scratch, packet, source, reply)) ||
+	       reply_translate_by_flow(scratch, packet, reply);
 }
 
 /* The client's side of the translation, which is what a flow is known by. */
@@ -102,6 +115,26 @@ static __always_inline void reply_follow(struct packet_context *context, struct 
 		connection_closed(scratch, flow);
 }
 
+/* A later fragment of a reply. */
+static __always_inline __u32 reply_fragment(struct packet_context *context, struct scratch *scratch,
+					    bool egress)
+{
+	struct forward_outcomes outcomes = {
+		.sent = OUTCOME_returned,
+		.by_stack = OUTCOME_returned_by_stack,
+		.local = OUTCOME_not_ours,
+	};
+	__u32 hop = egress ? HOP_STACK : next_hop_find(context);
+
+	if (hop == HOP_LOCAL)
+		return OUTCOME_not_ours;
+	if (hop == HOP_TOO_BIG || hop == HOP_EXPIRED)
+		return OUTCOME_passed_to_stack;
+	if (hop == HOP_NO_ROUTE)
+		return OUTCOME_drop_no_route;
+	return forward_outcome(context, hop, &outcomes);
+}
+
 /*
  * A packet from the replica at `source`. egress: on its way out of this machine, which has already routed it.
  */
@@ -113,17 +146,17 @@ static __always_inline __u32 reply_handle(struct packet_context *context, struct
 		.by_stack = OUTCOME_returned_by_stack,
 		.local = OUTCOME_not_ours,
 	};
-	bool udp = scratch->packet.protocol == IPPROTO_UDP;
+	const struct packet *packet = &scratch->packet;
+	bool udp = packet->protocol == IPPROTO_UDP;
 	struct reply reply = {};
-	bool known = (udp && reply_translate_by_service(scratch, source, &reply)) ||
-		     reply_translate_by_flow(scratch, &reply);
+	bool known = reply_find(scratch, packet, source, &reply);
 	__u32 hop = HOP_STACK;
 
 	if (!known) {
 		if (!udp)
 			return OUTCOME_not_ours;
-		reply_translate(scratch, &scratch->packet.source, scratch->packet.source_port,
-				scratch->packet.destination_port);
+		reply_translate(scratch, packet, &packet->source, packet->source_port,
+				packet->destination_port);
 	}
 	if (!egress)
 		hop = next_hop_find(context);
@@ -135,6 +168,8 @@ static __always_inline __u32 reply_handle(struct packet_context *context, struct
 		return OUTCOME_passed_to_stack;
 	if (hop == HOP_NO_ROUTE)
 		return OUTCOME_drop_no_route;
+	if (!fragment_remember(scratch, false))
+		return OUTCOME_drop_fragment_table_full;
 	reply_follow(context, scratch, &reply);
 	return forward_outcome(context, hop, &outcomes);
 }

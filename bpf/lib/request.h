@@ -8,8 +8,10 @@
 #ifndef WARMPATH_BPF_REQUEST_H
 #define WARMPATH_BPF_REQUEST_H
 
+#include "answer.h"
 #include "flow.h"
 #include "forward.h"
+#include "fragment.h"
 #include "id.h"
 #include "packet.h"
 #include "route.h"
@@ -37,21 +39,22 @@ static __always_inline bool request_source_is_valid(const struct packet *packet)
 }
 
 /* Fills in where the packet goes: to that replica, from the client as it is. False: the replica has no address in the family. */
-static __always_inline bool request_translate(struct scratch *scratch,
+static __always_inline bool request_translate(struct scratch *scratch, const struct packet *packet,
 					      const struct replica *replica)
 {
-	const struct address *address = replica_address_in(replica, scratch->packet.family);
+	const struct address *address = replica_address_in(replica, packet->family);
 
 	if (!address)
 		return false;
-	address_copy(&scratch->translation.source, &scratch->packet.source);
+	address_copy(&scratch->translation.source, &packet->source);
 	address_copy(&scratch->translation.destination, address);
-	scratch->translation.source_port = scratch->packet.source_port;
+	scratch->translation.source_port = packet->source_port;
 	scratch->translation.destination_port = replica->port;
 	return true;
 }
 
-static __always_inline __u32 request_send(struct packet_context *context, __u32 hop)
+static __always_inline __u32 request_send(struct packet_context *context, struct scratch *scratch,
+					  __u32 hop)
 {
 	struct forward_outcomes outcomes = {
 		.sent = OUTCOME_forwarded,
@@ -59,6 +62,8 @@ static __always_inline __u32 request_send(struct packet_context *context, __u32 
 		.local = OUTCOME_delivered_locally,
 	};
 
+	if (!fragment_remember(scratch, true))
+		return OUTCOME_drop_fragment_table_full;
 	return forward_outcome(context, hop, &outcomes);
 }
 
@@ -90,21 +95,43 @@ static __always_inline __u32 request_read_id(struct packet_context *context,
 	return OUTCOME_COUNT;
 }
 
+/* The outcome of a packet that does not go on to that next hop; OUTCOME_COUNT: it does. */
+static __always_inline __u32 request_hop_outcome(struct packet_context *context, __u32 hop)
+{
+	if (hop == HOP_NO_ROUTE || (hop == HOP_LOCAL && !replicas_are_local))
+		return OUTCOME_drop_no_route;
+	if (hop == HOP_TOO_BIG || hop == HOP_EXPIRED)
+		return answer_send(context, hop);
+	return OUTCOME_COUNT;
+}
+
 /*
- * Looks up the way to the replica in `slot`, without modifying anything. Returns OUTCOME_COUNT with *hop, or the outcome that the packet
- * ends with.
+ * Looks up the way to the replica in `slot`. Returns OUTCOME_COUNT with *hop, and nothing was modified; or the outcome that the
+ * packet ends with.
  */
 static __always_inline __u32 request_find_way(struct packet_context *context,
 					      struct scratch *scratch, __u32 slot, __u32 *hop)
 {
 	const struct replica *replica = replica_get(slot);
 
-	if (!replica || !request_translate(scratch, replica))
+	if (!replica || !request_translate(scratch, &scratch->packet, replica))
 		return OUTCOME_drop_internal;
 	*hop = next_hop_find(context);
-	if (*hop == HOP_NO_ROUTE || (*hop == HOP_LOCAL && !replicas_are_local))
-		return OUTCOME_drop_no_route;
-	return OUTCOME_COUNT;
+	return request_hop_outcome(context, *hop);
+}
+
+/* A later fragment of a packet to a replica. */
+static __always_inline __u32 request_fragment(struct packet_context *context,
+					      struct scratch *scratch)
+{
+	__u32 hop = next_hop_find(context);
+	__u32 outcome;
+
+	/* nobody is told anything about a later fragment; the kernel knows that as well */
+	if (hop == HOP_EXPIRED || (hop == HOP_TOO_BIG && scratch->packet.family == AF_INET))
+		hop = HOP_STACK;
+	outcome = request_hop_outcome(context, hop);
+	return outcome == OUTCOME_COUNT ? request_send(context, scratch, hop) : outcome;
 }
 
 /* A datagram with an id at an offset: every one is decided by itself. */
@@ -137,7 +164,7 @@ static __always_inline __u32 request_by_offset(struct packet_context *context,
 		route_cancelled(scratch, request, slot);
 		return outcome;
 	}
-	return request_send(context, hop);
+	return request_send(context, scratch, hop);
 }
 
 /*
@@ -224,7 +251,7 @@ static __always_inline __u32 request_by_address(struct packet_context *context,
 	} else if (!keep && state == FLOW_ESTABLISHED) {
 		count(NOTE_note_flow_adopted);
 	}
-	return request_send(context, hop);
+	return request_send(context, scratch, hop);
 }
 
 /* A packet to the service with that index. */

@@ -43,6 +43,15 @@ static __always_inline void route_cancelled(struct scratch *scratch,
 }
 
 /*
+ * Where the request with that key is, or would be: nothing is decided, nothing accounted for. False: nowhere.
+ */
+static __always_inline bool route_locate(struct scratch *scratch,
+					 const struct route_request *request, __u32 *replica)
+{
+	return request->ring->point_count && !ring_home(request->ring, request->key, replica);
+}
+
+/*
  * A datagram from a replica to the client of scratch->flow_key is on its way. Its payload lies from scratch->packet.payload_offset to
  * payload_end; an answer carries the request's id at the request's offset.
  */

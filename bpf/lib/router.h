@@ -10,6 +10,8 @@
 #define WARMPATH_BPF_ROUTER_H
 
 #include "exit.h"
+#include "fragment.h"
+#include "icmp.h"
 #include "packet.h"
 #include "parse.h"
 #include "reply.h"
@@ -53,6 +55,24 @@ static __always_inline __u32 router_refuse(const struct packet *packet, enum par
 	return OUTCOME_drop_header_unsupported;
 }
 
+/* A fragment without ports. */
+static __always_inline __u32 router_fragment(struct packet_context *context,
+					     struct scratch *scratch, bool egress)
+{
+	const struct packet *packet = &scratch->packet;
+	const struct fragment *first = fragment_find(scratch);
+
+	if (!first) {
+		if (!egress && service_at(&packet->destination, 0, 0, packet->family == AF_INET6) !=
+				       SERVICE_NONE)
+			return OUTCOME_drop_fragment_unknown;
+		return OUTCOME_not_ours;
+	}
+	if (!first->to_replica)
+		return reply_fragment(context, scratch, egress);
+	return egress ? OUTCOME_not_ours : request_fragment(context, scratch);
+}
+
 static __always_inline __u32 router_handle(struct packet_context *context, struct scratch *scratch)
 {
 	struct packet *packet = &scratch->packet;
@@ -60,12 +80,14 @@ static __always_inline __u32 router_handle(struct packet_context *context, struc
 	const struct replica_address *replica;
 	int service;
 
-	if (result == PARSE_OTHER)
+	if (result == PARSE_OTHER || !context_is_for_us(context))
 		return OUTCOME_not_ours;
 	if (result != PARSE_DONE)
 		return router_refuse(packet, result);
-	if (packet->fragment != FRAGMENT_NONE || !packet->ports_known)
-		return OUTCOME_not_ours;
+	if (packet->fragment == FRAGMENT_LATER)
+		return router_fragment(context, scratch, false);
+	if (!packet->ports_known)
+		return icmp_handle(context, false);
 
 	service = service_at(&packet->destination, packet->destination_port, packet->protocol,
 			     packet->family == AF_INET6);
@@ -85,8 +107,12 @@ static __always_inline __u32 router_handle_egress(struct packet_context *context
 	enum parse_result result = router_parse(context, packet);
 	const struct replica_address *replica;
 
-	if (result != PARSE_DONE || packet->fragment != FRAGMENT_NONE || !packet->ports_known)
+	if (result != PARSE_DONE)
 		return OUTCOME_not_ours;
+	if (packet->fragment == FRAGMENT_LATER)
+		return router_fragment(context, scratch, true);
+	if (!packet->ports_known)
+		return icmp_handle(context, true);
 	replica = replica_at(&packet->source, packet->source_port);
 	if (replica)
 		return reply_handle(context, scratch, replica, true);

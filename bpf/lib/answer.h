@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the router tells a client itself: its packet is too big for the way to the replica, or its hop limit is used up here.
+ *
+ * Owns: ICMP errors of our own, in place of the packet they are about. May not know: why the packet is too big.
+ *
+ * They come from the service's address, as that is where the client sent to, and quote the packet as it came. Of an error
+ * nobody is told anything, nor of a later fragment (RFC 1122, section 3.2.2; RFC 4443, section 2.4): callers see to that.
+ */
+#ifndef WARMPATH_BPF_ANSWER_H
+#define WARMPATH_BPF_ANSWER_H
+
+#include "forward.h"
+#include "packet.h"
+
+#define ANSWER_HOP_LIMIT 64
+#define ANSWER_TRAFFIC_CLASS \
+	0xc0 /* internetwork control, as routers do (RFC 1812, section 4.3.2.5) */
+#define ANSWER_QUOTE_IPV4    (576 - sizeof(struct iphdr) - sizeof(struct icmphdr)) /* RFC 1812 */
+#define ANSWER_SUM_CHUNK     248 /* five make up header and quote; a helper takes 512 at most */
+#define ANSWER_WORDS	     (sizeof(struct answer) / sizeof(__u64))
+#define ICMP_UNREACHABLE     3
+#define ICMP_FRAGMENTATION   4
+#define ICMP_TIME_EXCEEDED   11
+#define ICMPV6_TOO_BIG	     2
+#define ICMPV6_TIME_EXCEEDED 3
+
+_Static_assert(sizeof(struct answer) - __builtin_offsetof(struct answer, icmp) ==
+		       5 * ANSWER_SUM_CHUNK,
+	       "the sum covers ICMP header and quote");
+
+static __always_inline void answer_head_ipv4(struct answer *answer, const struct packet *packet,
+					     __u32 quoted)
+{
+	struct iphdr *ip = &answer->ipv4;
+	__u64 sum = 0;
+
+	ip->version = 4;
+	ip->ihl = sizeof(*ip) / 4;
+	ip->tos = ANSWER_TRAFFIC_CLASS;
+	ip->tot_len = bpf_htons(sizeof(*ip) + sizeof(struct icmphdr) + quoted);
+	ip->ttl = ANSWER_HOP_LIMIT;
+	ip->protocol = IPPROTO_ICMP;
+	ip->saddr = packet->destination.word[3];
+	ip->daddr = packet->source.word[3];
+	for (int i = 0; i < 10; i++)
+		sum += ((const __u16 *)ip)[i];
+	ip->check = ~checksum_fold16(sum);
+}
+
+static __always_inline void answer_head_ipv6(struct answer *answer, const struct packet *packet,
+					     __u32 quoted)
+{
+	struct ipv6hdr *ip = &answer->ipv6;
+
+	*(__be32 *)ip = bpf_htonl(6u << 28 | ANSWER_TRAFFIC_CLASS << 20);
+	ip->payload_len = bpf_htons(sizeof(struct icmp6hdr) + quoted);
+	ip->nexthdr = IPPROTO_ICMPV6;
+	ip->hop_limit = ANSWER_HOP_LIMIT;
+	for (int i = 0; i < 4; i++) {
+		ip->saddr.in6_u.u6_addr32[i] = packet->destination.word[i];
+		ip->daddr.in6_u.u6_addr32[i] = packet->source.word[i];
+	}
+}
+
+/* Sum of what stands in the pseudo header of the answer. IPv4 has none. */
+static __always_inline __u64 answer_pseudo_sum(const struct packet *packet, __u32 quoted)
+{
+	__u64 sum = 0;
+
+	if (packet->family == AF_INET)
+		return 0;
+	for (int i = 0; i < 4; i++)
+		sum += (__u64)packet->source.word[i] + packet->destination.word[i];
+	return sum + bpf_htonl(sizeof(struct icmp6hdr) + quoted) + bpf_htonl(IPPROTO_ICMPV6);
+}
+
+/* Type, code and the second word: the MTU, or nothing. Both families have their fields in the same places. */
+static __always_inline void answer_icmp(struct answer *answer, const struct packet *packet,
+					__u32 hop, __u32 mtu)
+{
+	bool ipv4 = packet->family == AF_INET;
+
+	if (hop == HOP_TOO_BIG) {
+		answer->icmp.type = ipv4 ? ICMP_UNREACHABLE : ICMPV6_TOO_BIG;
+		answer->icmp.code = ipv4 ? ICMP_FRAGMENTATION : 0;
+		answer->icmp.un.gateway = bpf_htonl(mtu);
+	} else {
+		answer->icmp.type = ipv4 ? ICMP_TIME_EXCEEDED : ICMPV6_TIME_EXCEEDED;
+	}
+}
+
+/* Fills scratch->answer. Returns how many bytes of the packet it quotes, 0 if they cannot be read. */
+static __always_inline __u32 answer_compose(struct packet_context *context, struct scratch *scratch,
+					    __u32 hop)
+{
+	const struct packet *packet = &scratch->packet;
+	struct answer *answer = &scratch->answer;
+	bool ipv4 = packet->family == AF_INET;
+	__u32 quoted = packet->end - packet->network_offset;
+	__u32 most = ipv4 ? ANSWER_QUOTE_IPV4 : sizeof(answer->quote);
+	__u64 sum;
+
+	for (__u32 i = 0; i < ANSWER_WORDS; i++)
+		((volatile __u64 *)answer)[i] = 0;
+	if (quoted > most)
+		quoted = most;
+	WARMPATH_BARRIER(quoted);
+	if (quoted == 0 || quoted > sizeof(answer->quote))
+		return 0;
+	if (context_load(context, packet->network_offset, answer->quote, quoted))
+		return 0;
+	if (ipv4)
+		answer_head_ipv4(answer, packet, quoted);
+	else
+		answer_head_ipv6(answer, packet, quoted);
+	answer_icmp(answer, packet, hop, scratch->next_hop.mtu_result);
+
+	sum = answer_pseudo_sum(packet, quoted);
+	for (int i = 0; i < 5; i++)
+		sum += (__u32)bpf_csum_diff(
+			NULL, 0, (__be32 *)((__u8 *)&answer->icmp + i * ANSWER_SUM_CHUNK),
+			ANSWER_SUM_CHUNK, 0);
+	answer->icmp.checksum = ~checksum_fold16(sum);
+	return quoted;
+}
+
+/* Writes it behind the link header, in two pieces each of which begins at a fixed place. 0 or a negative errno. */
+static __always_inline int answer_store(struct packet_context *context, struct scratch *scratch,
+					__u32 quoted)
+{
+	struct answer *answer = &scratch->answer;
+	__u32 offset = scratch->packet.network_offset;
+	__u32 size = sizeof(answer->icmp) + quoted;
+	int err;
+
+	if (scratch->packet.family == AF_INET) {
+		err = context_store(context, offset, &answer->ipv4, sizeof(answer->ipv4));
+		offset += sizeof(answer->ipv4);
+	} else {
+		err = context_store(context, offset, &answer->ipv6, sizeof(answer->ipv6));
+		offset += sizeof(answer->ipv6);
+	}
+	WARMPATH_BARRIER(size);
+	if (err || size == 0 || size > sizeof(answer->icmp) + sizeof(answer->quote))
+		return -EFAULT;
+	return context_store(context, offset, &answer->icmp, size);
+}
+
+/*
+ * If the packet's checksum was left to the device, then the device will still put a sum over all from the old transport header on into the
+ * old checksum field, whatever stands there now. The answer's ICMP message begins at the same place and sums to nothing with its
+ * pseudo header, so that what was to stand in the field comes out if the pseudo header's sum is put there beforehand (0xffff for 0).
+ * 0 or a negative errno.
+ */
+static __always_inline int answer_finish_partial(struct packet_context *context,
+						 const struct packet *packet, __u32 head,
+						 __u32 field, __u32 quoted)
+{
+	__u16 sum = checksum_fold16(answer_pseudo_sum(packet, quoted));
+
+	if (packet->transport_offset != packet->network_offset + head)
+		return -EOPNOTSUPP;
+	return context_store(context, field, &sum, sizeof(sum));
+}
+
+/*
+ * Turns the packet in scratch into an answer to its sender: HOP_TOO_BIG or HOP_EXPIRED. Returns the outcome.
+ * A global function: verified once.
+ */
+__noinline int answer_send(struct packet_context *context, __u32 hop)
+{
+	struct scratch *scratch = scratch_get();
+	const struct packet *packet;
+	__u32 quoted, head, field;
+	bool partial;
+	int result;
+
+	if (!context || !scratch)
+		return OUTCOME_drop_internal;
+	packet = &scratch->packet;
+	quoted = answer_compose(context, scratch, hop);
+	if (!quoted)
+		return OUTCOME_drop_internal;
+	head = packet->family == AF_INET ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+	field = packet->transport_offset + (packet->protocol == IPPROTO_UDP
+						    ? offsetof(struct udphdr, check)
+						    : offsetof(struct tcphdr, check));
+	partial = packet->ports_known && context_checksum_is_partial(context, field);
+	if (context_resize(context,
+			   packet->network_offset + head + sizeof(struct icmphdr) + quoted))
+		return OUTCOME_drop_rewrite_failed;
+	if (answer_store(context, scratch, quoted))
+		return OUTCOME_drop_rewrite_failed;
+	if (partial && answer_finish_partial(context, packet, head, field, quoted))
+		return OUTCOME_drop_rewrite_failed;
+	result = context_send_back(context);
+	if (result < 0)
+		return OUTCOME_drop_rewrite_failed;
+	scratch->verdict = result;
+	return hop == HOP_TOO_BIG ? OUTCOME_answered_too_big : OUTCOME_answered_time_exceeded;
+}
+
+#endif /* WARMPATH_BPF_ANSWER_H */
