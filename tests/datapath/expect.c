@@ -86,92 +86,156 @@ void expect_invariants(const uint8_t *in, int in_length, const struct run *run,
 	}
 }
 
-static bool is_sent(enum packet_outcome outcome)
+/* Which link leads to that address. */
+static enum link link_towards(const char *address)
 {
-	return counter_table[outcome].verdict == FORWARD;
+	unsigned int network = 0;
+
+	if (sscanf(address, "10.0.%u.", &network) != 1)
+		sscanf(address, "fd00:%u::", &network);
+	return network == 1 ? LINK_CLIENTS : network == 4 ? LINK_NARROW : LINK_SERVERS;
 }
 
-/* The key of a service by address is the low half of the destination. */
-static const struct world_replica *expect_home(const struct fixture_kind *kind)
+/* The link addresses with which a packet leaves. */
+static void set_next_hop(struct packet_spec *packet)
 {
-	struct address address;
+	bool gateway = !strncmp(packet->destination, "10.0.3.", 7) ||
+		       !strncmp(packet->destination, "fd00:3:", 7);
 
-	if (kind->id)
-		return world_home(kind->service, kind->id);
-	address = world_address(kind->packet.destination);
-	return world_home_of_key(kind->service,
-				 (uint64_t)ntohl(address.word[2]) << 32 | ntohl(address.word[3]));
+	world_link_address(link_towards(packet->destination), packet->source_mac);
+	world_neighbour_address(gateway ? "10.0.2.254" : packet->destination,
+				packet->destination_mac);
 }
 
-static void expected_packet(const struct fixture_kind *kind,
-			    const struct fixture_expectation *expected, struct packet_spec *packet)
+/* The ICMP error that the router makes of a packet: from the service, back over the link it came from. */
+static void set_answer(const struct fixture_kind *kind, const struct packet_spec *in,
+		       struct packet_spec *answer)
 {
-	*packet = kind->packet;
-	if (expected->change == CHANGE_TO_REPLICA) {
-		const struct world_replica *home = expect_home(kind);
+	bool ipv4 = in->family == AF_INET;
+	static uint8_t bytes[PACKET_SIZE_MAX];
+	int most = ipv4 ? 576 - 28 : 1280 - 48;
+	int length = packet_build_ip(in, bytes);
 
-		strcpy(packet->destination, packet->family == AF_INET ? home->ipv4 : home->ipv6);
-		packet->destination_port = home->port;
-	} else if (expected->change == CHANGE_TO_CLIENT) {
-		strcpy(packet->source, expected->public_address);
-		packet->source_port = expected->public_port;
+	*answer = (struct packet_spec){
+		.family = in->family,
+		.protocol = ipv4 ? IPPROTO_ICMP : IPPROTO_ICMPV6,
+		.hop_limit = 64,
+		.traffic_class = 0xc0,
+		.icmp_type = kind->answer.type,
+		.icmp_code = kind->answer.code,
+		.icmp_rest = kind->answer.mtu,
+		.quoted = in,
+		.quoted_length = length > most ? most : length,
+		.tag_count = in->tag_count,
+	};
+	if (!ipv4)
+		answer->traffic_class = 0xc0;
+	strcpy(answer->source, in->destination);
+	strcpy(answer->destination, in->source);
+	memcpy(answer->source_mac, in->destination_mac, 6);
+	memcpy(answer->destination_mac, in->source_mac, 6);
+	memcpy(answer->tags, in->tags, sizeof(in->tags));
+}
+
+static enum packet_outcome expected_outcome(const struct fixture_kind *kind, enum program program)
+{
+	if (!kind->resolve || program == PROGRAM_XDP)
+		return kind->outcome;
+	return kind->outcome == OUTCOME_forwarded_by_stack ? OUTCOME_forwarded : OUTCOME_returned;
+}
+
+/* in: the packet that goes in, link addresses filled in. */
+static void expected_packet(const struct fixture_kind *kind, const struct packet_spec *in,
+			    enum program program, struct packet_spec *out)
+{
+	bool sent = counter_table[expected_outcome(kind, program)].verdict == FORWARD;
+
+	*out = *in;
+	if (kind->change == CHANGE_ANSWER) {
+		set_answer(kind, in, out);
+		return;
 	}
-	if (is_sent(expected->outcome)) {
-		enum link link = expected->change == CHANGE_TO_CLIENT ? LINK_CLIENTS : LINK_SERVERS;
-
-		world_link_address(link, packet->source_mac);
-		world_neighbour_address(packet->destination, packet->destination_mac);
-		packet->hop_limit--;
+	if (kind->change == CHANGE_TO) {
+		strcpy(out->destination, kind->address);
+		out->destination_port = kind->port;
+	} else if (kind->change == CHANGE_FROM) {
+		strcpy(out->source, kind->address);
+		out->source_port = kind->port;
+	} else if (kind->change == CHANGE_OUT) {
+		*out = *kind->out;
+		memcpy(out->source_mac, in->source_mac, 6);
+		memcpy(out->destination_mac, in->destination_mac, 6);
+		memcpy(out->tags, in->tags, sizeof(in->tags));
+		out->tag_count = in->tag_count;
+		out->hop_limit = in->hop_limit;
 	}
+	if (!sent)
+		return;
+	out->hop_limit--;
+	if (!kind->resolve)
+		set_next_hop(out);
 }
 
-static void expect_counters(const struct run *run, const struct fixture_expectation *expected)
+static void expect_counters(const struct run *run, enum packet_outcome outcome, uint32_t notes)
 {
 	for (int i = 0; i < COUNTER_COUNT; i++) {
-		int64_t wanted = i == (int)expected->outcome;
+		int64_t wanted = i == (int)outcome;
 
 		if (i >= OUTCOME_COUNT)
-			wanted = expected->notes >> (i - OUTCOME_COUNT) & 1;
+			wanted = notes >> (i - OUTCOME_COUNT) & 1;
 		if (run->counters[i] != wanted)
 			fail_msg("counter %s grew by %lld, not %lld (outcome %s expected)",
 				 counter_table[i].name, (long long)run->counters[i],
-				 (long long)wanted, counter_table[expected->outcome].name);
+				 (long long)wanted, counter_table[outcome].name);
 	}
+}
+
+void expect_before(const struct fixture_kind *kind, enum program program)
+{
+	static uint8_t bytes[PACKET_SIZE_MAX];
+
+	for (size_t i = 0; i < 2 && kind->before[i]; i++) {
+		struct packet_spec packet = *kind->before[i];
+		enum link link = link_towards(packet.source);
+		struct run run;
+		int length;
+
+		expect_link_addresses(&packet, link);
+		length = packet_build(&packet, bytes);
+		assert_int_equal(world_run(program, link, bytes, length, 0, &run), 0);
+		expect_invariants(bytes, length, &run, program);
+	}
+}
+
+int expect_build(const struct fixture_kind *kind, struct packet_spec *packet, uint8_t *bytes)
+{
+	*packet = kind->packet;
+	expect_link_addresses(packet, kind->link);
+	if (kind->multicast)
+		memcpy(packet->destination_mac, "\x01\x00\x5e\x01\x02\x03", 6);
+	return packet_build(packet, bytes);
 }
 
 void expect_kind(const struct fixture_kind *kind, enum program program)
 {
-	const struct fixture_expectation *expected =
-		program == PROGRAM_XDP || !kind->expected_tc ? &kind->expected : kind->expected_tc;
-	static uint8_t in[PACKET_SIZE_MAX], out[PACKET_SIZE_MAX];
-	struct packet_spec packet;
+	static uint8_t in_bytes[PACKET_SIZE_MAX], out_bytes[PACKET_SIZE_MAX];
+	struct packet_spec in, out;
 	int in_length, out_length;
 	struct run run;
 
-	if (kind->before) {
-		packet = *kind->before;
-		expect_link_addresses(&packet, LINK_CLIENTS);
-		in_length = packet_build(&packet, in);
-		assert_int_equal(world_run(program, LINK_CLIENTS, in, in_length, 0, &run), 0);
-		expect_invariants(in, in_length, &run, program);
-	}
+	expect_before(kind, program);
+	in_length = expect_build(kind, &in, in_bytes);
+	expected_packet(kind, &in, program, &out);
+	out_length = packet_build(&out, out_bytes);
 
-	expected_packet(kind, expected, &packet);
-	if (!is_sent(expected->outcome))
-		expect_link_addresses(&packet, kind->link);
-	out_length = packet_build(&packet, out);
-	packet = kind->packet;
-	expect_link_addresses(&packet, kind->link);
-	in_length = packet_build(&packet, in);
-
-	assert_int_equal(world_run(program, kind->link, in, in_length, kind->segment_size, &run),
-			 0);
-	expect_counters(&run, expected);
-	expect_invariants(in, in_length, &run, program);
-	if (counter_table[expected->outcome].verdict == DROP)
+	assert_int_equal(
+		world_run(program, kind->link, in_bytes, in_length, kind->segment_size, &run), 0);
+	expect_counters(&run, expected_outcome(kind, program), kind->notes);
+	expect_invariants(in_bytes, in_length, &run, program);
+	if (counter_table[kind->outcome].verdict == DROP)
 		return;
-	if (run.length != out_length || memcmp(run.bytes, out, out_length)) {
-		packet_print_difference(out, out_length, run.bytes, run.length);
+	if (run.length != out_length || memcmp(run.bytes, out_bytes, out_length)) {
+		packet_print_difference(out_bytes, out_length, run.bytes, run.length);
 		fail_msg("another packet came out than expected");
 	}
 }

@@ -15,6 +15,12 @@ void expect_forget(void);
 /* Runs the kind's packet (and the one before it) through a program; verdict, packet and counters are as expected. */
 void expect_kind(const struct fixture_kind *kind, enum program program);
 
+/* Sends what comes before the kind's packet. */
+void expect_before(const struct fixture_kind *kind, enum program program);
+
+/* Builds the packet of the kind, link addresses included. Returns its length. */
+int expect_build(const struct fixture_kind *kind, struct packet_spec *packet, uint8_t *bytes);
+
 /* Fills in the link addresses of a packet that comes in over that link. */
 void expect_link_addresses(struct packet_spec *packet, enum link link);
 

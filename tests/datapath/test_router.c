@@ -46,31 +46,47 @@ static int unload(void **state)
 	return 0;
 }
 
+/* One test for each kind and each program that may meet it. */
+static size_t list_tests(struct CMUnitTest *tests, struct one_test *all)
+{
+	size_t count = 0;
+
+	for (size_t table = 0; fixture_tables[table]; table++) {
+		for (size_t i = 0; i < fixture_tables[table]->count; i++) {
+			const struct fixture_kind *kind = &fixture_tables[table]->kinds[i];
+
+			for (enum program program = PROGRAM_XDP; program <= PROGRAM_TC; program++) {
+				struct one_test *test = &all[count];
+
+				if (kind->only_tc && program == PROGRAM_XDP)
+					continue;
+				test->kind = kind;
+				test->program = program;
+				snprintf(test->name, sizeof(test->name), "%s: %s",
+					 world_program_name(program), kind->name);
+				tests[count].name = test->name;
+				tests[count].test_func = test_kind;
+				tests[count].initial_state = test;
+				count++;
+			}
+		}
+	}
+	return count;
+}
+
+#define TESTS_MAX 1024
+
 int main(void)
 {
-	struct CMUnitTest *tests = calloc(fixture_kind_count * 2, sizeof(*tests));
-	struct one_test *all = calloc(fixture_kind_count * 2, sizeof(*all));
-	size_t count = 0;
+	static struct CMUnitTest tests[TESTS_MAX];
+	static struct one_test all[TESTS_MAX];
 
 	if (geteuid() != 0) {
 		printf("1..1\nok 1 # SKIP needs root\n");
 		return 0;
 	}
-	if (!tests || !all || world_make())
+	fixture_prepare();
+	if (world_make())
 		return 1;
-	for (size_t i = 0; i < fixture_kind_count; i++) {
-		for (enum program program = PROGRAM_XDP; program <= PROGRAM_TC; program++) {
-			struct one_test *test = &all[count];
-
-			test->kind = &fixture_kinds[i];
-			test->program = program;
-			snprintf(test->name, sizeof(test->name), "%s: %s",
-				 world_program_name(program), test->kind->name);
-			tests[count].name = test->name;
-			tests[count].test_func = test_kind;
-			tests[count].initial_state = test;
-			count++;
-		}
-	}
-	return _cmocka_run_group_tests("router", tests, count, load, unload);
+	return _cmocka_run_group_tests("router", tests, list_tests(tests, all), load, unload);
 }
