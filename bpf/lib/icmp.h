@@ -84,7 +84,7 @@ static __always_inline bool icmp_replica_of_id(struct packet_context *context,
 	length = id_read(context, start, request->service->id_length);
 	if (length <= 0)
 		return false;
-	request->key = ring_hash_id(request->ring, &scratch->id, length);
+	request->key = ring_hash_id(request->ring, &scratch->id, length, &request->key_low);
 	return route_locate(scratch, request, slot);
 }
 
