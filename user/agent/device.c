@@ -135,7 +135,7 @@ int device_takes_redirects(int index)
 	struct feature_answer answer = {0};
 	struct nlmsghdr *message;
 	struct mnl_socket *netlink = mnl_socket_open2(NETLINK_GENERIC, SOCK_CLOEXEC);
-	char buffer[256];
+	char buffer[256] = {0};
 	int result;
 
 	if (!netlink)

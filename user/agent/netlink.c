@@ -153,7 +153,7 @@ int netlink_each_link(struct netlink *netlink,
 		      void (*each)(void *context, const struct link_info *link), void *context)
 {
 	struct link_walk walk = {.each = each, .context = context};
-	char buffer[256];
+	char buffer[256] = {0};
 	struct nlmsghdr *message = begin(buffer, RTM_GETLINK, NLM_F_DUMP);
 	struct ifinfomsg *header = mnl_nlmsg_put_extra_header(message, sizeof(*header));
 
@@ -199,7 +199,7 @@ static int on_route(const struct nlmsghdr *message, void *context)
 int netlink_next_hop(struct netlink *netlink, const struct address *destination,
 		     struct next_hop *next_hop)
 {
-	char buffer[256];
+	char buffer[256] = {0};
 	struct nlmsghdr *message = begin(buffer, RTM_GETROUTE, 0);
 	struct rtmsg *header = mnl_nlmsg_put_extra_header(message, sizeof(*header));
 	int result;
@@ -256,7 +256,7 @@ int netlink_neighbour_state(struct netlink *netlink, const struct next_hop *next
 			    uint16_t *state, bool *managed)
 {
 	struct neighbour_answer answer = {0};
-	char buffer[256];
+	char buffer[256] = {0};
 	struct nlmsghdr *message = begin(buffer, RTM_GETNEIGH, 0);
 	int result;
 
@@ -270,7 +270,7 @@ int netlink_neighbour_state(struct netlink *netlink, const struct next_hop *next
 int netlink_resolve_neighbour(struct netlink *netlink, const struct next_hop *next_hop,
 			      bool managed)
 {
-	char buffer[256];
+	char buffer[256] = {0};
 	struct nlmsghdr *message =
 		begin(buffer, RTM_NEWNEIGH, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE);
 
@@ -295,7 +295,7 @@ static int on_filter(const struct nlmsghdr *message, void *context)
 
 int netlink_count_filters(struct netlink *netlink, int index, uint32_t parent)
 {
-	char buffer[256];
+	char buffer[256] = {0};
 	struct nlmsghdr *message = begin(buffer, RTM_GETTFILTER, NLM_F_DUMP);
 	struct tcmsg *header = mnl_nlmsg_put_extra_header(message, sizeof(*header));
 	int count = 0, result;
