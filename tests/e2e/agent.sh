@@ -93,6 +93,13 @@ is "the ring has the points of the weights" \
 is "each command swapped one ring" \
 	"$(warmpath status --json | jq '.services[] | select(.name == "chat") | .generation')" $((generation + 4))
 routes_agree "datagrams go where route says after the commands"
+counted() { # slots of the replicas that loads are compared over
+	bpftool -j map dump pinned "$pins/v1/replica_loads" | jq -c '[.[] | (.formatted // .) | select(.value.counted == 1) | .key]'
+}
+active() { # slots of the active replicas
+	warmpath replica list --json | jq -c '[.replicas[] | select(.state == "active") | .slot] | sort'
+}
+is "the active replicas, and only they, are counted for the load" "$(counted)" "$(active)"
 check "a drained replica comes back" warmpath replica undrain llm-1 --service chat
 warmpath replica drain llm-1 --service chat >/dev/null
 
@@ -117,6 +124,7 @@ is "datagrams across the kill: none changed replica" "$(awk 'NF == 5 && $4 != 0'
 lasting_status >"$scratch/status-after"
 lasting_replicas >"$scratch/replicas-after"
 same "the new agent's status is the former's" "$scratch/status-after" "$scratch/status-before"
+is "the same replicas are counted" "$(counted)" "$(active)"
 same "the new agent's replicas are the former's" "$scratch/replicas-after" "$scratch/replicas-before"
 is "it says that it adopted" "$(warmpath status --json | jq .adopted)" true
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "control.skel.h"
 #include "lib/log.h"
 #include "router_tc.skel.h"
 #include "router_xdp.skel.h"
@@ -131,7 +132,7 @@ static int check_pinned_maps(struct bpf_object *object, bool *found, struct erro
 
 static int load_failed(const char *what, int result, struct error *error)
 {
-	if (result == -EPERM || result == -EACCES)
+	if (result == -EPERM)
 		return error_set(
 			error, result,
 			"the kernel does not let this process load the %s program: run as root, or "
@@ -167,6 +168,13 @@ struct router_xdp_bpf *datapath_open_xdp_copy(const struct datapath *datapath, s
 	return copy;
 }
 
+static int prepare(struct datapath *datapath, struct bpf_object *object, struct error *error)
+{
+	int result = set_sizes(object, &datapath->limits, error);
+
+	return result ? result : check_pinned_maps(object, &datapath->adopted, error);
+}
+
 static int open_objects(struct datapath *datapath, struct error *error)
 {
 	struct bpf_object_open_opts options = open_options(datapath);
@@ -179,12 +187,31 @@ static int open_objects(struct datapath *datapath, struct error *error)
 	if (!datapath->tc)
 		return load_failed("tc router", -errno, error);
 	datapath->tc->rodata->replicas_are_local = datapath->shape == SHAPE_NODE_LOCAL;
-	result = set_sizes(datapath->tc->obj, &datapath->limits, error);
+	datapath->control = control_bpf__open_opts(&options);
+	if (!datapath->control)
+		return load_failed("control", -errno, error);
+
+	result = prepare(datapath, datapath->tc->obj, error);
 	if (!result)
-		result = check_pinned_maps(datapath->tc->obj, &datapath->adopted, error);
+		result = prepare(datapath, datapath->xdp->obj, error);
 	if (!result)
-		result = check_pinned_maps(datapath->xdp->obj, &datapath->adopted, error);
+		result = prepare(datapath, datapath->control->obj, error);
 	return result;
+}
+
+static int load_objects(struct datapath *datapath, struct error *error)
+{
+	int result = router_xdp_bpf__load(datapath->xdp);
+
+	if (result)
+		return load_failed("XDP router", result, error);
+	result = router_tc_bpf__load(datapath->tc);
+	if (result)
+		return load_failed("tc router", result, error);
+	result = control_bpf__load(datapath->control);
+	if (result)
+		return load_failed("control", result, error);
+	return 0;
 }
 
 int datapath_open(struct datapath *datapath, const struct pins *pins, const struct config *config,
@@ -198,17 +225,11 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 	memcpy(datapath->directory, pins->directory, sizeof(datapath->directory));
 
 	result = open_objects(datapath, error);
-	if (result)
-		goto failed;
-	result = router_xdp_bpf__load(datapath->xdp);
+	if (!result)
+		result = load_objects(datapath, error);
 	if (result) {
-		load_failed("XDP router", result, error);
-		goto failed;
-	}
-	result = router_tc_bpf__load(datapath->tc);
-	if (result) {
-		load_failed("tc router", result, error);
-		goto failed;
+		datapath_close(datapath);
+		return result;
 	}
 
 	datapath->service_addresses = bpf_map__fd(datapath->tc->maps.service_addresses);
@@ -223,10 +244,8 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 	datapath->ring_maps.ring_points = bpf_map__fd(datapath->tc->maps.ring_points);
 	datapath->ring_maps.ring_index = bpf_map__fd(datapath->tc->maps.ring_index);
 	datapath->ring_maps.ring_members = bpf_map__fd(datapath->tc->maps.ring_members);
+	datapath->control_program = bpf_program__fd(datapath->control->progs.warmpath_control);
 	return 0;
-failed:
-	datapath_close(datapath);
-	return result;
 }
 
 int datapath_open_pinned(struct datapath *datapath, const struct pins *pins,
@@ -275,6 +294,8 @@ void datapath_close(struct datapath *datapath)
 	}
 	router_xdp_bpf__destroy(datapath->xdp);
 	router_tc_bpf__destroy(datapath->tc);
+	control_bpf__destroy(datapath->control);
 	datapath->xdp = NULL;
 	datapath->tc = NULL;
+	datapath->control = NULL;
 }

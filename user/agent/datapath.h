@@ -18,10 +18,12 @@
 
 struct router_xdp_bpf;
 struct router_tc_bpf;
+struct control_bpf;
 
 struct datapath {
 	struct router_xdp_bpf *xdp;
 	struct router_tc_bpf *tc;
+	struct control_bpf *control;
 	bool adopted;	  /* the maps were pinned already */
 	bool only_pinned; /* opened by datapath_open_pinned(): nothing is loaded */
 	struct config_limits limits;
@@ -38,6 +40,7 @@ struct datapath {
 	int redirect_devices;
 	int counters;
 	struct ring_maps ring_maps;
+	int control_program; /* descriptor of warmpath_control (lib/calls.h); belongs to the object */
 };
 
 /*
