@@ -97,28 +97,28 @@ static bool is_among(const char *name, const char *const *names, size_t count)
 /* A replica that left keeps its slot while it has load: a name that comes back finds its own again. */
 static int take_slot(struct engine *engine, const char *name, __u32 *slot, struct error *error)
 {
-	struct replica_load *loads;
-	int err;
-
 	*slot = find_slot(engine, name);
 	if (*slot != REPLICA_NONE)
 		return 0;
-	loads = calloc(REPLICAS_MAX, sizeof(*loads));
-	if (!loads)
-		return error_set(error, -ENOMEM, "There is no memory for the loads.");
-	err = engine->driver->read_loads(engine, loads, error);
-	for (__u32 i = 0; !err && i < REPLICAS_MAX && *slot == REPLICA_NONE; i++)
-		if (!engine->slots[i].member && loads[i].requests == 0 && loads[i].tokens == 0)
-			*slot = i;
-	free(loads);
-	if (err)
-		return err;
-	if (*slot == REPLICA_NONE)
-		return error_set(error, -ENOSPC,
-				 "There is no room for replica %s: at most %d are possible.", name,
-				 REPLICAS_MAX);
-	strncpy(engine->slots[*slot].name, name, REPLICA_NAME_SIZE - 1);
-	return 0;
+	for (__u32 i = 0; i < REPLICAS_MAX; i++) {
+		struct replica_load load;
+		int err;
+
+		if (engine->slots[i].member)
+			continue;
+		err = engine->driver->read_load(engine, i, &load, error);
+		if (err)
+			return err;
+		if (load.requests > 0 || load.tokens > 0)
+			continue;
+		*slot = i;
+		memset(engine->slots[i].name, 0, REPLICA_NAME_SIZE);
+		strncpy(engine->slots[i].name, name, REPLICA_NAME_SIZE - 1);
+		return 0;
+	}
+	return error_set(error, -ENOSPC,
+			 "There is no room for replica %s: at most %d are possible.", name,
+			 REPLICAS_MAX);
 }
 
 int engine_set_replicas(struct engine *engine, const char *const *names, size_t count,
@@ -189,19 +189,16 @@ int engine_finish(struct engine *engine, __u64 request, bool success, struct err
 
 int engine_loads(struct engine *engine, __u32 values[REPLICAS_MAX], struct error *error)
 {
-	const struct policy_settings *policy = &engine->settings.policy;
-	enum load_metric metric = decide_run_metric(policy);
-	struct replica_load *loads = calloc(REPLICAS_MAX, sizeof(*loads));
+	enum load_metric metric = decide_run_metric(&engine->settings.policy);
+	struct replica_load load;
 	int err;
 
-	if (!loads)
-		return error_set(error, -ENOMEM, "There is no memory for the loads.");
-	err = engine->driver->read_loads(engine, loads, error);
-	for (__u32 i = 0; !err && i < engine->ring.header.member_count; i++) {
-		const struct replica_load *load = &loads[engine->ring.members[i].replica];
-
-		values[i] = metric == LOAD_TOKENS ? load->tokens : load->requests;
+	for (__u32 i = 0; i < engine->ring.header.member_count; i++) {
+		err = engine->driver->read_load(engine, engine->ring.members[i].replica, &load,
+						error);
+		if (err)
+			return err;
+		values[i] = metric == LOAD_TOKENS ? load.tokens : load.requests;
 	}
-	free(loads);
-	return err;
+	return 0;
 }

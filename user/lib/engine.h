@@ -41,8 +41,8 @@ struct engine_driver {
 	int (*load_ring)(struct engine *engine, struct error *error);
 	/* a slot enters the set, or leaves it and starts a new incarnation */
 	int (*set_member)(struct engine *engine, __u32 slot, bool member, struct error *error);
-	/* loads of all slots, REPLICAS_MAX */
-	int (*read_loads)(struct engine *engine, struct replica_load *loads, struct error *error);
+	int (*read_load)(struct engine *engine, __u32 slot, struct replica_load *load,
+			 struct error *error);
 	int (*request)(struct engine *engine, const struct engine_request *request,
 		       struct decision *decision, struct error *error);
 	int (*finish)(struct engine *engine, __u64 request, bool success, struct error *error);

@@ -182,16 +182,14 @@ static int kernel_set_member(struct engine *engine, __u32 slot, bool member, str
 	return err;
 }
 
-static int kernel_read_loads(struct engine *engine, struct replica_load *loads, struct error *error)
+static int kernel_read_load(struct engine *engine, __u32 slot, struct replica_load *load,
+			    struct error *error)
 {
 	struct programs *programs = engine->driver_data;
-	LIBBPF_OPTS(bpf_map_batch_opts, options);
-	__u32 count = REPLICAS_MAX, next, slots[REPLICAS_MAX];
 
-	if (bpf_map_lookup_batch(bpf_map__fd(programs->decide->maps.replica_loads), NULL, &next,
-				 slots, loads, &count, &options) &&
-	    errno != ENOENT)
-		return error_set(error, -errno, "The loads cannot be read: %s.", strerror(errno));
+	if (bpf_map_lookup_elem(bpf_map__fd(programs->decide->maps.replica_loads), &slot, load))
+		return error_set(error, -errno, "The load of replica slot %u cannot be read: %s.",
+				 slot, strerror(errno));
 	return 0;
 }
 
@@ -256,7 +254,7 @@ const struct engine_driver engine_driver_kernel = {
 	.close = kernel_close,
 	.load_ring = kernel_load_ring,
 	.set_member = kernel_set_member,
-	.read_loads = kernel_read_loads,
+	.read_load = kernel_read_load,
 	.request = kernel_request,
 	.finish = kernel_finish,
 };

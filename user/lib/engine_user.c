@@ -93,12 +93,13 @@ static int user_set_member(struct engine *engine, __u32 slot, bool member, struc
 	return 0;
 }
 
-static int user_read_loads(struct engine *engine, struct replica_load *loads, struct error *error)
+static int user_read_load(struct engine *engine, __u32 slot, struct replica_load *load,
+			  struct error *error)
 {
 	struct tables *tables = engine->driver_data;
 
 	(void)error;
-	memcpy(loads, tables->loads, sizeof(tables->loads));
+	*load = tables->loads[slot];
 	return 0;
 }
 
@@ -188,7 +189,7 @@ const struct engine_driver engine_driver_user = {
 	.close = user_close,
 	.load_ring = user_load_ring,
 	.set_member = user_set_member,
-	.read_loads = user_read_loads,
+	.read_load = user_read_load,
 	.request = user_request,
 	.finish = user_finish,
 };
