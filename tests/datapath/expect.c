@@ -7,38 +7,12 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <arpa/inet.h>
-#include <linux/bpf.h>
-#include <linux/pkt_cls.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "invariants.h"
 #include "packets.h"
-
-enum verdict { PASS, DROP, FORWARD, ANSWER };
-
-static const struct {
-	const char *name;
-	enum verdict verdict;
-} counter_table[COUNTER_COUNT] = {
-#define X(name, verdict, sentence) [OUTCOME_##name] = {#name, verdict},
-	WARMPATH_OUTCOMES(X)
-#undef X
-#define X(name, sentence) [NOTE_##name] = {#name, PASS},
-		WARMPATH_NOTES(X)
-#undef X
-};
-
-static const int kernel_verdicts[PROGRAM_COUNT][4] = {
-	[PROGRAM_XDP] = {XDP_PASS, XDP_DROP, XDP_REDIRECT, XDP_TX},
-	[PROGRAM_TC] = {TC_ACT_UNSPEC, TC_ACT_SHOT, TC_ACT_REDIRECT, TC_ACT_REDIRECT},
-	[PROGRAM_RETURN] = {TC_ACT_UNSPEC, TC_ACT_SHOT, TC_ACT_REDIRECT, TC_ACT_REDIRECT},
-};
-
-const char *expect_counter_name(int counter)
-{
-	return counter >= 0 && counter < COUNTER_COUNT ? counter_table[counter].name : "(none)";
-}
 
 void expect_forget(void)
 {
@@ -51,39 +25,15 @@ void expect_link_addresses(struct packet_spec *packet, enum link link)
 	memcpy(packet->source_mac, "\x02\x00\x00\x00\xee\xee", 6);
 }
 
-/* The one outcome that was counted. */
-static int counted_outcome(const struct run *run)
+/* What holds for every packet. */
+static void expect_invariants(const uint8_t *in, int in_length, const struct run *run,
+			      enum program program)
 {
-	int found = -1;
+	enum packet_outcome outcome;
+	const char *wrong = invariants_check(in, in_length, run, program, &outcome);
 
-	for (int i = 0; i < OUTCOME_COUNT; i++) {
-		if (!run->counters[i])
-			continue;
-		if (found >= 0 || run->counters[i] != 1)
-			fail_msg("more than one outcome: %s %+lld, %s", counter_table[i].name,
-				 (long long)run->counters[i], expect_counter_name(found));
-		found = i;
-	}
-	if (found < 0)
-		fail_msg("no outcome was counted");
-	return found;
-}
-
-void expect_invariants(const uint8_t *in, int in_length, const struct run *run,
-		       enum program program)
-{
-	int outcome = counted_outcome(run);
-	int verdict = kernel_verdicts[program][counter_table[outcome].verdict];
-
-	if (run->verdict != verdict)
-		fail_msg("%s: verdict %d, not %d", counter_table[outcome].name, run->verdict,
-			 verdict);
-	if (outcome == OUTCOME_not_ours || outcome == OUTCOME_passed_to_stack) {
-		if (run->length != in_length || memcmp(run->bytes, in, in_length)) {
-			packet_print_difference(in, in_length, run->bytes, run->length);
-			fail_msg("%s, but modified", counter_table[outcome].name);
-		}
-	}
+	if (wrong)
+		fail_msg("%s: %s", counter_name(outcome), wrong);
 }
 
 /* Which link leads to that address. */
@@ -148,7 +98,7 @@ static enum packet_outcome expected_outcome(const struct fixture_kind *kind, enu
 static void expected_packet(const struct fixture_kind *kind, const struct packet_spec *in,
 			    enum program program, struct packet_spec *out)
 {
-	bool sent = counter_table[expected_outcome(kind, program)].verdict == FORWARD;
+	bool sent = outcome_verdict(expected_outcome(kind, program)) == FORWARD;
 
 	*out = *in;
 	if (kind->change == CHANGE_ANSWER) {
@@ -185,8 +135,8 @@ static void expect_counters(const struct run *run, enum packet_outcome outcome, 
 			wanted = notes >> (i - OUTCOME_COUNT) & 1;
 		if (run->counters[i] != wanted)
 			fail_msg("counter %s grew by %lld, not %lld (outcome %s expected)",
-				 counter_table[i].name, (long long)run->counters[i],
-				 (long long)wanted, counter_table[outcome].name);
+				 counter_name(i), (long long)run->counters[i], (long long)wanted,
+				 counter_name(outcome));
 	}
 }
 
@@ -232,7 +182,7 @@ void expect_kind(const struct fixture_kind *kind, enum program program)
 		world_run(program, kind->link, in_bytes, in_length, kind->segment_size, &run), 0);
 	expect_counters(&run, expected_outcome(kind, program), kind->notes);
 	expect_invariants(in_bytes, in_length, &run, program);
-	if (counter_table[kind->outcome].verdict == DROP)
+	if (outcome_verdict(kind->outcome) == DROP)
 		return;
 	if (run.length != out_length || memcmp(run.bytes, out_bytes, out_length)) {
 		packet_print_difference(out_bytes, out_length, run.bytes, run.length);

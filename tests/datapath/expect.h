@@ -24,10 +24,4 @@ int expect_build(const struct fixture_kind *kind, struct packet_spec *packet, ui
 /* Fills in the link addresses of a packet that comes in over that link. */
 void expect_link_addresses(struct packet_spec *packet, enum link link);
 
-/* What holds for every packet whatsoever: one outcome counted, the verdict is its own, what is passed as not ours is untouched. */
-void expect_invariants(const uint8_t *in, int in_length, const struct run *run,
-		       enum program program);
-
-const char *expect_counter_name(int counter);
-
 #endif /* WARMPATH_TESTS_EXPECT_H */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "packets.h"
+#include "pass.skel.h"
 #include "router_tc.skel.h"
 #include "router_xdp.skel.h"
 
@@ -21,6 +22,7 @@
 
 static const char *const link_names[LINK_COUNT] = {"client-side", "server-side", "narrow-side"};
 
+static struct pass_bpf *pass;
 static struct router_xdp_bpf *xdp;
 static struct router_tc_bpf *tc;
 static uint8_t packet_out[PACKET_SIZE_MAX + 256];
@@ -137,9 +139,10 @@ int world_load(bool replicas_are_local)
 {
 	int err;
 
+	pass = pass_bpf__open_and_load();
 	xdp = router_xdp_bpf__open();
 	tc = router_tc_bpf__open();
-	if (!xdp || !tc)
+	if (!pass || !xdp || !tc)
 		return -ENOMEM;
 	xdp->rodata->replicas_are_local = replicas_are_local;
 	tc->rodata->replicas_are_local = replicas_are_local;
@@ -155,8 +158,7 @@ int world_load(bool replicas_are_local)
 		uint32_t key = world_interface(i);
 		struct redirect_device usable = {.usable = 1};
 
-		/* a veth has what a test run needs of a receive queue only while it runs an XDP program */
-		err = bpf_xdp_attach(key, bpf_program__fd(xdp->progs.warmpath_router_xdp), 0, NULL);
+		err = bpf_xdp_attach(key, bpf_program__fd(pass->progs.pass), 0, NULL);
 		if (!err)
 			err = bpf_map_update_elem(world_map("redirect_devices"), &key, &usable, 0);
 		if (err)
@@ -169,6 +171,7 @@ void world_unload(void)
 {
 	for (int i = 0; i < LINK_COUNT; i++)
 		bpf_xdp_detach(world_interface(i), 0, NULL);
+	pass_bpf__destroy(pass);
 	router_xdp_bpf__destroy(xdp);
 	router_tc_bpf__destroy(tc);
 	xdp = NULL;
