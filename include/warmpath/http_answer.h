@@ -134,9 +134,7 @@ static __always_inline bool http_fill_window(struct http_following *following)
 		return true;
 	if (wanted > most)
 		wanted = most;
-	WARMPATH_BARRIER(wanted);
-	if (wanted < 1 || wanted > HTTP_WINDOW_SIZE)
-		return false;
+	wanted = http_count(wanted, HTTP_WINDOW_SIZE);
 	window->start = position;
 	window->end = position + wanted;
 	return !http_load_bytes(following->context, window->offset + position, window->bytes,

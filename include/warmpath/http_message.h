@@ -34,6 +34,12 @@ static const __u8 http_follow_names[4 * HTTP_FOLLOW_NAME_SIZE] __attribute__((un
 	"transfer-encoding\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 	"connection\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
+static __always_inline __u8 http_follow_name_element(__u32 name, __u32 position)
+{
+	return http_element(http_follow_names, sizeof(http_follow_names),
+			    name * HTTP_FOLLOW_NAME_SIZE + position);
+}
+
 #define HTTP_FOLLOW_BLANKS_BEFORE 0 /* http_follower.position in a number */
 #define HTTP_FOLLOW_DIGITS	  1
 #define HTTP_FOLLOW_BLANKS_AFTER  2
@@ -136,8 +142,7 @@ http_follow_name_character(struct http_follower *follower, __u8 character)
 		if (!position)
 			return HTTP_FOLLOW_LOST;
 		for (__u32 i = 0; i < HTTP_FOLLOW_HEADER_OTHER; i++) {
-			if ((possible >> i & 1) &&
-			    !http_follow_names[(i * HTTP_FOLLOW_NAME_SIZE + position) & 127]) {
+			if ((possible >> i & 1) && !http_follow_name_element(i, position)) {
 				http_follow_value(follower, i);
 				return follower->state;
 			}
@@ -149,7 +154,7 @@ http_follow_name_character(struct http_follower *follower, __u8 character)
 		return HTTP_FOLLOW_LOST;
 	character = http_lower_byte(character);
 	for (__u32 i = 0; i < HTTP_FOLLOW_HEADER_OTHER; i++)
-		if (http_follow_names[(i * HTTP_FOLLOW_NAME_SIZE + position) & 127] == character)
+		if (http_follow_name_element(i, position) == character)
 			names |= 1u << i;
 	follower->header = possible & names;
 	follower->position = position + 1;

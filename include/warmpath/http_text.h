@@ -41,6 +41,28 @@
 #define HTTP_STEP   static __attribute__((unused))
 #define HTTP_UNUSED __attribute__((unused))
 
+/*
+ * A number of bytes for a helper that wants one of 1 .. most, a power of two; that it is one is the caller's business. Without a comparison, as
+ * verifiers before 6.8 learn nothing from "is not 0", which is what compilers make of every way to ask.
+ */
+static __always_inline __u32 http_count(__u32 count, __u32 most)
+{
+	WARMPATH_BARRIER(count);
+	count = ((count - 1) & (most - 1)) + 1;
+	WARMPATH_BARRIER(count);
+	return count;
+}
+
+/*
+ * An element of a constant table of `size` characters, a power of two. The barrier keeps the mask the last operation: the verifier of 6.1
+ * knows nothing of a sum that was masked in parts.
+ */
+static __always_inline __u8 http_element(const __u8 *table, __u32 size, __u32 index)
+{
+	WARMPATH_BARRIER(index);
+	return table[index & (size - 1)];
+}
+
 static __always_inline __u64 http_word(const __u8 *at)
 {
 	__u64 word;
@@ -264,6 +286,11 @@ static const __u8 http_tokens[4 * HTTP_TOKEN_SIZE] __attribute__((unused)) =
 	"upgrade\0\0\0\0\0\0\0\0\0"
 	"chunked\0\0\0\0\0\0\0\0";
 
+static __always_inline __u8 http_token_element(__u32 token, __u32 position)
+{
+	return http_element(http_tokens, sizeof(http_tokens), token * HTTP_TOKEN_SIZE + position);
+}
+
 #define HTTP_TOKEN_ENDED 0x80 /* a blank followed: only a comma may come */
 
 /*
@@ -277,8 +304,7 @@ static __always_inline enum http_token http_list_character(__u8 character, __u8 
 	bool complete;
 
 	if (character == ',') {
-		complete = ended < HTTP_TOKEN_OTHER &&
-			   http_tokens[(ended * HTTP_TOKEN_SIZE + at) & 63] == 0;
+		complete = ended < HTTP_TOKEN_OTHER && http_token_element(ended, at) == 0;
 		*token = 0;
 		*position = 0;
 		return !at ? HTTP_TOKEN_NONE : complete ? ended : HTTP_TOKEN_OTHER;
@@ -298,8 +324,7 @@ static __always_inline enum http_token http_list_character(__u8 character, __u8 
 		*token = HTTP_TOKEN_CHUNKED;
 	/* The tables are filled up with NUL, which therefore must not match. */
 	if (!character || at >= HTTP_TOKEN_SIZE - 1 || (*position & HTTP_TOKEN_ENDED) ||
-	    *token == HTTP_TOKEN_OTHER ||
-	    http_tokens[(*token * HTTP_TOKEN_SIZE + at) & 63] != character)
+	    *token == HTTP_TOKEN_OTHER || http_token_element(*token, at) != character)
 		*token = HTTP_TOKEN_OTHER;
 	*position = at < HTTP_TOKEN_SIZE - 1 ? at + 1 : at;
 	return HTTP_TOKEN_NONE;

@@ -48,9 +48,8 @@ static __always_inline struct http_head *load_head(struct xdp_md *context, __u32
 	if (size > HTTP_HEAD_SIZE)
 		size = HTTP_HEAD_SIZE;
 	*length = size;
-	WARMPATH_BARRIER(size);
-	if (size >= 1 && size <= HTTP_HEAD_SIZE &&
-	    bpf_xdp_load_bytes(context, PREFIX, head->bytes, size))
+	if (size &&
+	    bpf_xdp_load_bytes(context, PREFIX, head->bytes, http_count(size, HTTP_HEAD_SIZE)))
 		return NULL;
 	return head;
 }
