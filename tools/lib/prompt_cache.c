@@ -7,11 +7,17 @@
 
 #define KEPT_SHARE_LEAST 0.25
 
+struct entry {
+	struct span content;
+	uint64_t
+		lead; /* of its text: most entries are ruled out by it, without a look at their tokens */
+};
+
 struct prompt_cache {
 	uint64_t limit_tokens, tokens;
 	uint32_t bytes_per_token;
 	uint32_t count, capacity;
-	struct span *entries; /* oldest first */
+	struct entry *entries; /* oldest first */
 };
 
 struct prompt_cache *prompt_cache_new(uint64_t limit_bytes, uint32_t bytes_per_token)
@@ -30,7 +36,7 @@ void prompt_cache_free(struct prompt_cache *cache)
 	if (!cache)
 		return;
 	for (uint32_t i = 0; i < cache->count; i++)
-		text_release(cache->entries[i].text);
+		text_release(cache->entries[i].content.text);
 	free(cache->entries);
 	free(cache);
 }
@@ -38,53 +44,71 @@ void prompt_cache_free(struct prompt_cache *cache)
 /* Takes entry `index` out without releasing its text. */
 static struct span take(struct prompt_cache *cache, uint32_t index)
 {
-	struct span entry = cache->entries[index];
+	struct span content = cache->entries[index].content;
 
 	cache->count--;
 	memmove(&cache->entries[index], &cache->entries[index + 1],
-		(cache->count - index) * sizeof(entry));
-	cache->tokens -= entry.length;
-	return entry;
+		(cache->count - index) * sizeof(cache->entries[0]));
+	cache->tokens -= content.length;
+	return content;
+}
+
+/* Drops the entries that `content` begins with. */
+static void drop_contained(struct prompt_cache *cache, struct span content, uint64_t lead,
+			   uint32_t bound)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < cache->count; i++) {
+		struct entry entry = cache->entries[i];
+		uint32_t length = entry.content.length;
+
+		if (length < content.length && (entry.lead == lead || length <= bound) &&
+		    span_common(entry.content, content) == length) {
+			cache->tokens -= length;
+			text_release(entry.content.text);
+			continue;
+		}
+		cache->entries[kept++] = entry;
+	}
+	cache->count = kept;
 }
 
 int64_t prompt_cache_save(struct prompt_cache *cache, struct span content)
 {
-	uint32_t kept = 0, drop = 0;
+	uint32_t drop = 0, bound;
+	uint64_t lead;
 
 	if (!content.length || content.length > cache->limit_tokens)
 		return 0;
-	for (uint32_t i = 0; i < cache->count; i++)
-		if (cache->entries[i].length >= content.length &&
-		    span_common(cache->entries[i], content) == content.length)
+	lead = text_lead(content.text, &bound);
+	for (uint32_t i = 0; i < cache->count; i++) {
+		const struct entry *entry = &cache->entries[i];
+
+		if (entry->content.length >= content.length &&
+		    (entry->lead == lead || content.length <= bound) &&
+		    span_common(entry->content, content) == content.length)
 			return 0;
+	}
 	if (cache->count == cache->capacity) {
 		uint32_t capacity = cache->capacity ? cache->capacity * 2 : 16;
-		struct span *entries = realloc(cache->entries, capacity * sizeof(*entries));
+		struct entry *entries = realloc(cache->entries, capacity * sizeof(*entries));
 
 		if (!entries)
 			return -ENOMEM;
 		cache->entries = entries;
 		cache->capacity = capacity;
 	}
-	for (uint32_t i = 0; i < cache->count; i++) {
-		struct span entry = cache->entries[i];
-
-		if (entry.length < content.length && span_common(entry, content) == entry.length) {
-			cache->tokens -= entry.length;
-			text_release(entry.text);
-			continue;
-		}
-		cache->entries[kept++] = entry;
-	}
-	cache->count = kept;
+	drop_contained(cache, content, lead, bound);
 	while (cache->tokens + content.length > cache->limit_tokens) {
-		cache->tokens -= cache->entries[drop].length;
-		text_release(cache->entries[drop++].text);
+		cache->tokens -= cache->entries[drop].content.length;
+		text_release(cache->entries[drop++].content.text);
 	}
-	memmove(cache->entries, cache->entries + drop, (cache->count - drop) * sizeof(content));
+	memmove(cache->entries, cache->entries + drop,
+		(cache->count - drop) * sizeof(cache->entries[0]));
 	cache->count -= drop;
-	cache->entries[cache->count].text = text_hold(content.text);
-	cache->entries[cache->count++].length = content.length;
+	text_hold(content.text);
+	cache->entries[cache->count++] = (struct entry){content, lead};
 	cache->tokens += content.length;
 	return content.length;
 }
@@ -96,12 +120,18 @@ struct span prompt_cache_load(struct prompt_cache *cache, struct span content, s
 	double kept_best = content.length ? (double)common / content.length : -1;
 	uint32_t common_best = common;
 	int64_t best = -1;
+	uint32_t bound;
+	uint64_t lead = text_lead(prompt.text, &bound);
 
 	for (uint32_t i = 0; i < cache->count; i++) {
+		const struct entry *entry = &cache->entries[i];
 		double kept;
 
-		common = span_common(cache->entries[i], prompt);
-		kept = (double)common / cache->entries[i].length;
+		if (entry->lead != lead &&
+		    (bound <= common_best || bound < KEPT_SHARE_LEAST * entry->content.length))
+			continue;
+		common = span_common(entry->content, prompt);
+		kept = (double)common / entry->content.length;
 		if (kept >= KEPT_SHARE_LEAST && kept > kept_best && common > common_best) {
 			kept_best = kept;
 			common_best = common;

@@ -7,6 +7,13 @@
 
 #include "random.h"
 
+/*
+ * The lead is made of the first LEAD_PIECES pieces but for the last one's length: in a chat that is system prompt and first message. Behind
+ * the place where two texts part, tokens may be equal by chance: more than LEAD_CHANCE of them in a row never are.
+ */
+#define LEAD_PIECES 4
+#define LEAD_CHANCE 16
+
 /* Seeds of pieces that are not words have this in their upper half and the role in the lower one. */
 #define SEED_OPENING 0xffffffff00000000ull
 #define SEED_BETWEEN 0xfffffffe00000000ull
@@ -25,6 +32,7 @@ struct text {
 	uint32_t length;
 	uint32_t piece_count, piece_capacity;
 	uint32_t token_capacity;
+	uint64_t lead;
 	struct piece *pieces; /* planned */
 	uint32_t *tokens;     /* read */
 };
@@ -74,7 +82,17 @@ static int append_piece(struct text *text, uint64_t seed, uint32_t count)
 	}
 	text->pieces[text->piece_count++] = (struct piece){.seed = seed, .start = text->length};
 	text->length += count;
+	if (text->piece_count == LEAD_PIECES)
+		for (uint32_t i = 0; i < LEAD_PIECES; i++)
+			text->lead = random_seed(text->lead, text->pieces[i].seed,
+						 text->pieces[i].start);
 	return 0;
+}
+
+uint64_t text_lead(const struct text *text, uint32_t *bound)
+{
+	*bound = text->lead ? text->pieces[LEAD_PIECES - 1].start + LEAD_CHANCE : UINT32_MAX;
+	return text->lead;
 }
 
 int text_append_words(struct text *text, uint64_t seed, uint32_t count)

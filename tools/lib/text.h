@@ -78,6 +78,12 @@ uint32_t text_token(const struct text *text, uint32_t index);
 /* How many tokens the two have in common from the start. */
 uint32_t span_common(struct span a, struct span b);
 
+/*
+ * A fingerprint of how a planned text begins, for comparing one with many: two texts whose leads differ have at most *bound tokens in
+ * common, where *bound comes with either of them. Of a read text, or one that has hardly begun: 0, and no bound.
+ */
+uint64_t text_lead(const struct text *text, uint32_t *bound);
+
 /* Token `index` of the word generator `seed`. */
 uint32_t word_token(uint64_t seed, uint32_t index);
 /* Writes the WORD_LENGTH letters of a word's token (below VOCABULARY_SIZE). */
