@@ -404,7 +404,7 @@ static __always_inline enum http_verdict http_request_read(struct http_head *hea
 	scan->length = length;
 	scan->best = HTTP_ID_NAMES_MAX;
 	http_loop(HTTP_REQUEST_STEPS, http_step_request, &reading);
-	if (scan->verdict == HTTP_HEAD_MORE && (last || length == HTTP_HEAD_SIZE))
+	if (scan->verdict == HTTP_HEAD_MORE && (last || scan->length == HTTP_HEAD_SIZE))
 		scan->verdict = HTTP_HEAD_TOO_LONG;
 	if (scan->verdict == HTTP_HEAD_COMPLETE || scan->verdict == HTTP_HEAD_TOO_LONG)
 		http_finish(&reading);

@@ -3,7 +3,6 @@
  * The request parser and the answer follower in the kernel: on every case of the unit tests, cut at every byte, the kernel's result is that
  * of user space to the last bit. Prints what typical heads and segments cost; that is for the reader, nothing depends on it.
  */
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,11 +19,29 @@
 #include "../common/http_answer_cases.h"
 #include "../common/http_request_cases.h"
 #include "http_parse.skel.h"
+#include "http_parse_tc.skel.h"
 
 #define PREFIX	 14
 #define SEQUENCE 0xfffffff5u
 
-static struct http_parse_bpf *skeleton;
+_Static_assert(sizeof(struct http_parse_bpf__bss) == sizeof(struct http_parse_tc_bpf__bss),
+	       "the same programs");
+
+/* The programs as XDP or as tc programs: what the tests need of either skeleton. */
+struct side {
+	size_t length_max; /* of what a test run takes */
+	struct http_parse_bpf__bss *bss;
+	const struct bpf_program *read_request;
+	const struct bpf_program *load_request;
+	const struct bpf_program *follow_segment;
+	const struct bpf_program *follow_again;
+	const struct bpf_program *pass;
+};
+
+static struct http_parse_bpf *xdp;
+static struct http_parse_tc_bpf *tc;
+static struct side sides[2];
+static const struct side *side;
 static unsigned char packet[PREFIX + 65536];
 
 /* Runs a program on the first `length` bytes after the prefix. Returns nanoseconds a run. */
@@ -36,7 +53,7 @@ static __u32 run(const struct bpf_program *program, size_t length, int repeat)
 
 	if (error)
 		fail_msg("a test run of %zu bytes failed: %s", length, strerror(-error));
-	assert_int_equal(options.retval, 2 /* XDP_PASS */);
+	assert_int_equal(options.retval, 2 /* RAN */);
 	return options.duration;
 }
 
@@ -45,16 +62,18 @@ static void compare_request(const char *name, const void *bytes, size_t length, 
 	static struct http_head head;
 	enum http_verdict verdict;
 
+	if (length > side->length_max)
+		return;
 	memcpy(packet + PREFIX, bytes, length);
 	memset(&head, 0, sizeof(head));
 	memcpy(head.bytes, bytes, length < HTTP_HEAD_SIZE ? length : HTTP_HEAD_SIZE);
-	verdict = http_request_read(&head, length, last, &skeleton->bss->settings);
-	skeleton->bss->last = last;
-	run(skeleton->progs.read_request, length, 1);
-	if (skeleton->bss->verdict != verdict)
+	verdict = http_request_read(&head, length, last, &side->bss->settings);
+	side->bss->last = last;
+	run(side->read_request, length, 1);
+	if (side->bss->verdict != verdict)
 		fail_msg("%s, %zu bytes: verdict %u in the kernel, %d here", name, length,
-			 skeleton->bss->verdict, verdict);
-	if (memcmp(&skeleton->bss->request, &head.request, sizeof(head.request)))
+			 side->bss->verdict, verdict);
+	if (memcmp(&side->bss->request, &head.request, sizeof(head.request)))
 		fail_msg("%s, %zu bytes: the kernel read something else", name, length);
 }
 
@@ -98,19 +117,19 @@ static void compare_segment(const char *name, struct http_follower *follower, co
 
 	memcpy(packet + PREFIX, bytes + from, to - from);
 	event = http_follow(follower, &window, packet, PREFIX, to - from, SEQUENCE + (__u32)from);
-	skeleton->bss->sequence = SEQUENCE + (__u32)from;
-	run(skeleton->progs.follow_segment, to - from, 1);
-	if (skeleton->bss->event != event)
+	side->bss->sequence = SEQUENCE + (__u32)from;
+	run(side->follow_segment, to - from, 1);
+	if (side->bss->event != event)
 		fail_msg("%s, bytes %zu to %zu: event %u in the kernel, %d here", name, from, to,
-			 skeleton->bss->event, event);
-	if (memcmp(&skeleton->bss->follower, follower, sizeof(*follower)))
+			 side->bss->event, event);
+	if (memcmp(&side->bss->follower, follower, sizeof(*follower)))
 		fail_msg("%s, bytes %zu to %zu: the kernel is in another state", name, from, to);
 }
 
 static void start(struct http_follower *follower, const struct answer_case *one)
 {
 	http_follow_answer(follower, one->request, SEQUENCE);
-	skeleton->bss->follower = *follower;
+	side->bss->follower = *follower;
 }
 
 static void answers(void **state)
@@ -194,9 +213,9 @@ static void request_cost(const char *name, const char *text, size_t length)
 	__u32 whole, load;
 
 	memcpy(packet + PREFIX, text, length);
-	skeleton->bss->last = true;
-	whole = least(skeleton->progs.read_request, length);
-	load = least(skeleton->progs.load_request, length);
+	side->bss->last = true;
+	whole = least(side->read_request, length);
+	load = least(side->load_request, length);
 	printf("# %-44s %5zu bytes: read %6u ns, loading them %3u ns\n", name, length, whole - load,
 	       load);
 }
@@ -207,12 +226,12 @@ static void answer_cost(const char *name, const char *text, size_t length,
 	__u32 whole, floor;
 
 	memcpy(packet + PREFIX, text, length);
-	http_follow_answer(&skeleton->bss->start, 0, SEQUENCE);
-	skeleton->bss->start.state = in;
-	skeleton->bss->start.remaining = remaining;
-	skeleton->bss->sequence = SEQUENCE;
-	whole = least(skeleton->progs.follow_again, length);
-	floor = least(skeleton->progs.pass, length);
+	http_follow_answer(&side->bss->start, 0, SEQUENCE);
+	side->bss->start.state = in;
+	side->bss->start.remaining = remaining;
+	side->bss->sequence = SEQUENCE;
+	whole = least(side->follow_again, length);
+	floor = least(side->pass, length);
 	printf("# %-44s %5zu bytes: follow %6u ns\n", name, length, whole - floor);
 }
 
@@ -240,7 +259,7 @@ static void costs(void **state)
 	size_t length;
 
 	(void)state;
-	printf("# a program that does nothing: %u ns\n", least(skeleton->progs.pass, 1));
+	printf("# a program that does nothing: %u ns\n", least(side->pass, 1));
 	request_cost("request of curl", client_curl, sizeof(client_curl) - 1);
 	request_cost("request of the openai client", client_openai, sizeof(client_openai) - 1);
 	length = sprintf(text, "GET / HTTP/1.1\r\nCookie: ");
@@ -275,34 +294,83 @@ static void costs(void **state)
 		    HTTP_FOLLOW_CHUNK_SIZE, 0);
 }
 
+/* Prints how much the verifier of this kernel walked through. */
+static void print_verified(const struct bpf_program *program, const char *name)
+{
+	struct bpf_prog_info info = {0};
+	__u32 size = sizeof(info);
+
+	if (!bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+		printf("# %s: %u instructions verified\n", name, info.verified_insns);
+}
+
+static int as_xdp(void **state)
+{
+	(void)state;
+	side = &sides[0];
+	return 0;
+}
+
+static int as_tc(void **state)
+{
+	(void)state;
+	side = &sides[1];
+	return 0;
+}
+
 static int set_up(void **state)
 {
-	cpu_set_t first;
-
 	(void)state;
-	CPU_ZERO(&first);
-	CPU_SET(0, &first);
-	sched_setaffinity(0, sizeof(first), &first);
-	skeleton = http_parse_bpf__open_and_load();
-	if (!skeleton)
+	xdp = http_parse_bpf__open_and_load();
+	tc = http_parse_tc_bpf__open_and_load();
+	if (!xdp || !tc)
 		return -1;
-	case_settings(&skeleton->bss->settings);
+	sides[0] = (struct side){
+		.length_max = 65536 - PREFIX,
+		.bss = xdp->bss,
+		.read_request = xdp->progs.read_request,
+		.load_request = xdp->progs.load_request,
+		.follow_segment = xdp->progs.follow_segment,
+		.follow_again = xdp->progs.follow_again,
+		.pass = xdp->progs.pass,
+	};
+	sides[1] = (struct side){
+		.length_max = 3000,
+		.bss = (struct http_parse_bpf__bss *)tc->bss,
+		.read_request = tc->progs.read_request,
+		.load_request = tc->progs.load_request,
+		.follow_segment = tc->progs.follow_segment,
+		.follow_again = tc->progs.follow_again,
+		.pass = tc->progs.pass,
+	};
+	case_settings(&xdp->bss->settings);
+	case_settings(&tc->bss->settings);
+	print_verified(xdp->progs.read_request, "reading a request, XDP");
+	print_verified(tc->progs.read_request, "reading a request, tc");
+	print_verified(xdp->progs.follow_segment, "following an answer, XDP");
+	print_verified(tc->progs.follow_segment, "following an answer, tc");
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	http_parse_bpf__destroy(skeleton);
+	http_parse_bpf__destroy(xdp);
+	http_parse_tc_bpf__destroy(tc);
 	return 0;
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(requests), cmocka_unit_test(changed_requests),
-		cmocka_unit_test(answers),  cmocka_unit_test(many_chunks),
-		cmocka_unit_test(costs),
+		cmocka_unit_test_setup(requests, as_xdp),
+		cmocka_unit_test_setup(changed_requests, as_xdp),
+		cmocka_unit_test_setup(answers, as_xdp),
+		cmocka_unit_test_setup(many_chunks, as_xdp),
+		cmocka_unit_test_setup(requests, as_tc),
+		cmocka_unit_test_setup(changed_requests, as_tc),
+		cmocka_unit_test_setup(answers, as_tc),
+		cmocka_unit_test_setup(costs, as_xdp),
 	};
 
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
