@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "decode.h"
 #include "invariants.h"
 #include "packets.h"
 
@@ -188,4 +189,40 @@ void expect_kind(const struct fixture_kind *kind, enum program program)
 		packet_print_difference(out_bytes, out_length, run.bytes, run.length);
 		fail_msg("another packet came out than expected");
 	}
+}
+
+static struct expect_ends ends_of(const uint8_t *bytes, const struct decoded *packet)
+{
+	struct expect_ends ends = {};
+
+	inet_ntop(packet->family, bytes + packet->source_at, ends.source, sizeof(ends.source));
+	inet_ntop(packet->family, bytes + packet->source_at + packet->address_size,
+		  ends.destination, sizeof(ends.destination));
+	if (!packet->later_fragment) {
+		ends.source_port = bytes[packet->transport] << 8 | bytes[packet->transport + 1];
+		ends.destination_port =
+			bytes[packet->transport + 2] << 8 | bytes[packet->transport + 3];
+	}
+	return ends;
+}
+
+struct expect_ends expect_sent(enum program program, enum link link,
+			       const struct packet_spec *packet, enum packet_outcome outcome,
+			       uint32_t notes)
+{
+	static uint8_t bytes[PACKET_SIZE_MAX];
+	struct packet_spec in = *packet;
+	struct decoded out;
+	struct run run;
+	int length;
+
+	expect_link_addresses(&in, link);
+	length = packet_build(&in, bytes);
+	assert_int_equal(world_run(program, link, bytes, length, 0, &run), 0);
+	expect_counters(&run, outcome, notes);
+	expect_invariants(bytes, length, &run, program);
+	out = decode_frame(run.bytes, run.length);
+	if (packet->quoted)
+		out = decode_ip(run.bytes, out.transport + 8, out.end);
+	return ends_of(run.bytes, &out);
 }

@@ -24,4 +24,20 @@ int expect_build(const struct fixture_kind *kind, struct packet_spec *packet, ui
 /* Fills in the link addresses of a packet that comes in over that link. */
 void expect_link_addresses(struct packet_spec *packet, enum link link);
 
+/* Addresses and ports of a packet that came out. */
+struct expect_ends {
+	char source[46];
+	char destination[46];
+	uint16_t source_port;
+	uint16_t destination_port;
+};
+
+/*
+ * Sends a packet over that link; it ends with that outcome and these notes, and what always holds does. Returns what came out; for an ICMP
+ * error, what it quotes.
+ */
+struct expect_ends expect_sent(enum program program, enum link link,
+			       const struct packet_spec *packet, enum packet_outcome outcome,
+			       uint32_t notes);
+
 #endif /* WARMPATH_TESTS_EXPECT_H */

@@ -18,7 +18,7 @@
 #include "router_tc.skel.h"
 #include "router_xdp.skel.h"
 
-#define TABLE_SIZE 16384 /* of flows and the like: enough here, and quickly made */
+#define TABLE_SIZE 131072 /* of flows and the like: enough here, and quickly made */
 
 static const char *const link_names[LINK_COUNT] = {"client-side", "server-side", "narrow-side"};
 

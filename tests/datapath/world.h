@@ -93,6 +93,9 @@ struct world_service {
 /* Writes all services, replicas, addresses and rings into the maps, as the agent does. 0 or a negative errno. */
 int world_configure(const struct world_service *services, size_t count);
 
+/* Puts a replica, by its position in the list, into another state, and swaps in the ring that follows. 0 or a negative errno. */
+int world_set_state(size_t service, size_t position, enum replica_state state);
+
 /* The replica that this id (or ring key) has its home at, by service index; NULL if the ring is empty. */
 const struct world_replica *world_home(size_t service, const char *id);
 const struct world_replica *world_home_of_bytes(size_t service, const void *id, size_t length);

@@ -12,8 +12,8 @@
 #include "lib/ring_maps.h"
 
 static const struct world_service *configured;
-static size_t configured_count;
 static struct ring rings[SERVICES_MAX];
+static enum replica_state states[SERVICES_MAX][WORLD_REPLICAS_MAX];
 
 /* Slots are scattered, so that slot, position and port differ. */
 uint32_t world_slot(size_t service, size_t position)
@@ -77,10 +77,11 @@ static int add_replica_address(const struct address *address, uint16_t port, uin
 	return bpf_map_update_elem(map, &key, &value, 0);
 }
 
-static int add_replica(const struct world_replica *from, size_t service, uint32_t slot)
+static int add_replica(const struct world_replica *from, size_t service, uint32_t slot,
+		       enum replica_state state)
 {
 	struct replica replica = {
-		.state = from->state ? from->state : REPLICA_ACTIVE,
+		.state = state,
 		.source = REPLICA_FROM_CONFIGURATION,
 		.service = service,
 		.incarnation = slot + 1000,
@@ -116,7 +117,7 @@ static int make_ring(const struct world_service *from, size_t index)
 	int err;
 
 	for (size_t i = 0; i < WORLD_REPLICAS_MAX && from->replicas[i].name; i++) {
-		if (from->replicas[i].state && from->replicas[i].state != REPLICA_ACTIVE)
+		if (states[index][i] != REPLICA_ACTIVE)
 			continue;
 		members[count].name = from->replicas[i].name;
 		members[count].slot = world_slot(index, i);
@@ -143,7 +144,6 @@ static void empty_map(const char *name)
 int world_configure(const struct world_service *services, size_t count)
 {
 	configured = services;
-	configured_count = count;
 	empty_map("service_addresses");
 	empty_map("replica_addresses");
 	for (uint32_t i = 0; i < count; i++) {
@@ -165,8 +165,11 @@ int world_configure(const struct world_service *services, size_t count)
 		for (size_t j = 0; j < 4 && from->addresses[j] && !err; j++)
 			err = add_public_address(from, i, from->addresses[j], &service);
 		service.reserved = 0;
-		for (size_t j = 0; j < WORLD_REPLICAS_MAX && from->replicas[j].name && !err; j++)
-			err = add_replica(&from->replicas[j], i, world_slot(i, j));
+		for (size_t j = 0; j < WORLD_REPLICAS_MAX && from->replicas[j].name && !err; j++) {
+			states[i][j] =
+				from->replicas[j].state ? from->replicas[j].state : REPLICA_ACTIVE;
+			err = add_replica(&from->replicas[j], i, world_slot(i, j), states[i][j]);
+		}
 		if (!err)
 			err = bpf_map_update_elem(world_map("services"), &i, &service, 0);
 		if (!err)
@@ -175,6 +178,22 @@ int world_configure(const struct world_service *services, size_t count)
 			return err;
 	}
 	return 0;
+}
+
+int world_set_state(size_t service, size_t position, enum replica_state state)
+{
+	uint32_t slot = world_slot(service, position);
+	int map = world_map("replicas");
+	struct replica replica;
+	int err;
+
+	states[service][position] = state;
+	err = bpf_map_lookup_elem(map, &slot, &replica);
+	if (err)
+		return err;
+	replica.state = state;
+	err = bpf_map_update_elem(map, &slot, &replica, 0);
+	return err ? err : make_ring(&configured[service], service);
 }
 
 const struct world_replica *world_home_of_key(size_t service, uint64_t key)
