@@ -138,7 +138,7 @@ static __always_inline bool http_request_keeps_alive(const struct http_request *
 	return request->minor_version >= 1 || (request->flags & HTTP_KEEP_ALIVE);
 }
 
-/* --- answers and bodies, followed ----------------------------------------------------------------------- */
+/* --- answers, followed --------------------------------------------------------------------------------- */
 
 /* http_follower.flags: first what the request says about its answer, then what was seen of the answer itself. */
 #define HTTP_FOLLOW_HEAD	  0x0001 /* request: method HEAD, no body will come */
@@ -153,7 +153,6 @@ static __always_inline bool http_request_keeps_alive(const struct http_request *
 #define HTTP_FOLLOW_CLOSE	  0x0100 /* Connection: close, or its end is that of the connection */
 #define HTTP_FOLLOW_KEEP_ALIVE	  0x0200 /* Connection: keep-alive */
 #define HTTP_FOLLOW_EXCESS	  0x0400 /* bytes came that belong to no answer */
-#define HTTP_FOLLOW_BODY_ONLY	  0x0800 /* not an answer but the body of a request is followed */
 
 enum http_follow_state {
 	HTTP_FOLLOW_IDLE = 0, /* nothing is expected */

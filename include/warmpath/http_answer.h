@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Follows an answer, segment by segment, until it is known to be complete: only then is the load of its replica released and the
- * connection free to move. The body of a request is followed in the same way.
+ * connection free to move.
  *
  * Owns: TCP sequence numbers against the state of http_message.h, and which bytes of a segment are read at all. May not
  * know: packets, maps, flows.
@@ -85,20 +85,6 @@ static __always_inline void http_follow_answer(struct http_follower *follower, _
 	follower->flags = flags & HTTP_FOLLOW_REQUEST;
 	follower->next_sequence = sequence;
 	follower->state = HTTP_FOLLOW_STATUS;
-}
-
-/* The same for the body of a request whose head was read without a doubt; `sequence` is that of the body's first byte. */
-static __always_inline void http_follow_body(struct http_follower *follower,
-					     const struct http_request *request, __u32 sequence)
-{
-	__builtin_memset(follower, 0, sizeof(*follower));
-	follower->flags = HTTP_FOLLOW_BODY_ONLY;
-	follower->next_sequence = sequence;
-	follower->remaining = request->content_length;
-	if (request->flags & HTTP_CHUNKED)
-		follower->state = HTTP_FOLLOW_CHUNK_SIZE;
-	else
-		follower->state = follower->remaining ? HTTP_FOLLOW_COUNTED : HTTP_FOLLOW_DONE;
 }
 
 /* --- following ---------------------------------------------------------------------------------------------- */
@@ -325,7 +311,7 @@ static __always_inline __u32 http_follow_words(struct http_window *window, __u32
 	if (state == HTTP_FOLLOW_CHUNK_SIZE && !follower->position)
 		return http_follow_chunk(window, position, available);
 	if (state == HTTP_FOLLOW_CHUNK_CR && available >= 2 && (__u16)http_word(at) == HTTP_CRLF) {
-		http_follow_start_chunk(follower);
+		http_follow_start_line(follower);
 		follower->state = HTTP_FOLLOW_CHUNK_SIZE;
 		return 2 + http_follow_chunk(window, position + 2, available - 2);
 	}

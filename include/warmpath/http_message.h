@@ -66,11 +66,19 @@ static __always_inline void http_follow_value(struct http_follower *follower, __
 	}
 }
 
+/* A status line or a chunk's length is read next. */
+static __always_inline void http_follow_start_line(struct http_follower *follower)
+{
+	follower->number = 0;
+	follower->position = 0;
+}
+
 /* The head has ended: what follows (RFC 9112, 6.3)? */
 static __always_inline enum http_follow_state http_follow_head_end(struct http_follower *follower)
 {
 	__u32 flags = follower->flags, status = follower->status;
 
+	http_follow_start_line(follower);
 	if (status == 101)
 		return flags & HTTP_FOLLOW_UPGRADE ? HTTP_FOLLOW_TUNNEL : HTTP_FOLLOW_LOST;
 	if (status < 200) {
@@ -91,12 +99,6 @@ static __always_inline enum http_follow_state http_follow_head_end(struct http_f
 		return follower->remaining ? HTTP_FOLLOW_COUNTED : HTTP_FOLLOW_DONE;
 	follower->flags = flags | HTTP_FOLLOW_CLOSE;
 	return HTTP_FOLLOW_UNTIL_CLOSE;
-}
-
-static __always_inline void http_follow_start_chunk(struct http_follower *follower)
-{
-	follower->number = 0;
-	follower->position = 0;
 }
 
 static __always_inline enum http_follow_state
@@ -218,10 +220,8 @@ static __always_inline enum http_follow_state http_follow_line_start(struct http
 {
 	if (character == '\r')
 		return HTTP_FOLLOW_HEAD_LF;
-	if (character == '\n') {
-		follower->position = 0;
+	if (character == '\n')
 		return http_follow_head_end(follower);
-	}
 	if (http_is_blank(character))
 		return follower->header == HTTP_FOLLOW_HEADER_OTHER ? HTTP_FOLLOW_VALUE_OTHER
 								    : HTTP_FOLLOW_LOST;
@@ -304,10 +304,8 @@ static __always_inline void http_follow_character(struct http_follower *follower
 		next = http_follow_lf(character, HTTP_FOLLOW_LINE_START);
 		break;
 	case HTTP_FOLLOW_HEAD_LF:
-		if (character == '\n') {
-			http_follow_start_chunk(follower);
+		if (character == '\n')
 			next = http_follow_head_end(follower);
-		}
 		break;
 	case HTTP_FOLLOW_CHUNK_SIZE:
 		next = http_follow_chunk_character(follower, character);
@@ -325,7 +323,7 @@ static __always_inline void http_follow_character(struct http_follower *follower
 		next = character == '\r' ? HTTP_FOLLOW_CHUNK_LF : HTTP_FOLLOW_LOST;
 		break;
 	case HTTP_FOLLOW_CHUNK_LF:
-		http_follow_start_chunk(follower);
+		http_follow_start_line(follower);
 		next = http_follow_lf(character, HTTP_FOLLOW_CHUNK_SIZE);
 		break;
 	case HTTP_FOLLOW_TRAILER_START:

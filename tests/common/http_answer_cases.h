@@ -147,6 +147,16 @@ static const struct answer_case answer_cases[] = {
 	 .request = HTTP_FOLLOW_CONNECT,
 	 TEXT("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")},
 
+	{.name = "CONNECT, 300",
+	 COMPLETE,
+	 .status = 300,
+	 .request = HTTP_FOLLOW_CONNECT,
+	 TEXT("HTTP/1.1 300 Multiple Choices\r\nContent-Length: 2\r\n\r\nno")},
+	{.name = "HTTP/1.9",
+	 COMPLETE,
+	 .status = 200,
+	 TEXT("HTTP/1.9 200 OK\r\nContent-Length: 2\r\n\r\nok")},
+
 	/* --- counted */
 	{.name = "length",
 	 COMPLETE,
@@ -286,6 +296,16 @@ static const struct answer_case answer_cases[] = {
 	 COMPLETE,
 	 .status = 200,
 	 TEXT("HTTP/1.1 200 OK\nContent-Length: 2\nX: y\n\nok")},
+	{.name = "LF alone, chunked before length",
+	 COMPLETE,
+	 .status = 200,
+	 .last = true,
+	 TEXT("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\nContent-Length: 27\n\n" BODY_CHUNK
+	      "0\r\n\r\n")},
+	{.name = "LF alone, interim",
+	 COMPLETE,
+	 .status = 204,
+	 TEXT("HTTP/1.1 100 \nContent-Length: 27\n\nHTTP/1.1 204 \n\n")},
 	{.name = "LF after the status", COMPLETE, .status = 204, TEXT("HTTP/1.1 204\n\n")},
 	{.name = "continued other header",
 	 COMPLETE,
