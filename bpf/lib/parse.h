@@ -87,7 +87,8 @@ __noinline int parse_options_source_routed(struct packet_context *context, __u32
 	/* Read anew in every step: a position that the verifier does not follow ends in the same state each time. */
 	options = scratch->options;
 	position = &scratch->option_position;
-	if (context_load(context, offset, scratch->options, length))
+	if (context_load(context, offset, scratch->options,
+			 warmpath_size_within(length, sizeof(scratch->options) - 1)))
 		return 0;
 	*position = 0;
 	for (int i = 0; i < PARSE_IPV4_OPTIONS_MAX; i++) {

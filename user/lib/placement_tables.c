@@ -7,44 +7,31 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/inner_map.h"
 #include "lib/table_types.h"
-
-/* With types if the kernel took them, so that bpftool prints field names; without, the map serves as well. */
-static int create_table(__u32 max_entries)
-{
-	struct btf *types = table_types_load();
-	int fd = -1;
-
-	if (types) {
-		LIBBPF_OPTS(bpf_map_create_opts, options, .btf_fd = btf__fd(types));
-
-		options.btf_key_type_id = btf__find_by_name(types, "__u64");
-		options.btf_value_type_id = btf__find_by_name(types, "placement");
-		fd = bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "placement_table", sizeof(__u64),
-				    sizeof(struct placement), max_entries, &options);
-		btf__free(types);
-	}
-	if (fd < 0)
-		fd = bpf_map_create(BPF_MAP_TYPE_LRU_HASH, "placement_table", sizeof(__u64),
-				    sizeof(struct placement), max_entries, NULL);
-	return fd < 0 ? -errno : fd;
-}
 
 int placement_table_replace(int placements, __u32 service, __u32 max_entries, struct error *error)
 {
-	int fd = create_table(max_entries), err = 0;
+	struct inner_map map = {
+		.type = BPF_MAP_TYPE_LRU_HASH,
+		.name = "placement_table",
+		.key_type = "__u64",
+		.value_type = "placement",
+		.key_size = sizeof(__u64),
+		.value_size = sizeof(struct placement),
+		.max_entries = max_entries,
+	};
+	struct btf *types = table_types_load();
+	int fd = inner_map_install(placements, service, &map, types, NULL, NULL);
 
+	btf__free(types);
 	if (fd < 0)
 		return error_set(error, fd,
-				 "A memory of %u placements cannot be made: %s; a smaller "
-				 "memory_max_entries may fit.",
-				 max_entries, strerror(-fd));
-	if (bpf_map_update_elem(placements, &service, &fd, BPF_ANY))
-		err = error_set(error, -errno,
-				"The memory of placements of service %u cannot be replaced: %s.",
-				service, strerror(errno));
+				 "The memory of %u placements of service %u cannot be made: %s; a "
+				 "smaller memory_max_entries may fit.",
+				 max_entries, service, strerror(-fd));
 	close(fd);
-	return err;
+	return 0;
 }
 
 int placement_table_clear(int placements, __u32 service, struct error *error)

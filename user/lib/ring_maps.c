@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/inner_map.h"
 #include "lib/table_types.h"
 
 #define BATCH_ENTRIES	 65536 /* written by one system call */
@@ -63,31 +64,9 @@ static void list_tables(struct table tables[TABLE_COUNT], const struct ring_maps
 	};
 }
 
-/* With types if the kernel took them, so that bpftool prints field names; without, the map serves as well. */
-static int create_map(const struct btf *types, const char *name, const char *type_name,
-		      __u32 entry_size, __u32 count, __u32 flags)
+static int fill_table(int fd, const void *entries_of)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = flags);
-	int fd = -1;
-
-	if (types) {
-		options.btf_fd = btf__fd(types);
-		options.btf_key_type_id = btf__find_by_name(types, "__u32");
-		options.btf_value_type_id = btf__find_by_name(types, type_name);
-		fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(__u32), entry_size, count,
-				    &options);
-		options.btf_fd = 0;
-		options.btf_key_type_id = 0;
-		options.btf_value_type_id = 0;
-	}
-	if (fd < 0)
-		fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(__u32), entry_size, count,
-				    &options);
-	return fd < 0 ? -errno : fd;
-}
-
-static int fill_map(int fd, const struct table *table)
-{
+	const struct table *table = entries_of;
 	LIBBPF_OPTS(bpf_map_batch_opts, options);
 	const char *entries = table->entries;
 	__u32 *keys;
@@ -155,20 +134,22 @@ static int find_reusable(const struct table *table, __u32 slot)
  */
 static int load_table(struct table *table, __u32 slot, const struct btf *types)
 {
-	int err;
+	struct inner_map map = {
+		.type = BPF_MAP_TYPE_ARRAY,
+		.name = table->name,
+		.key_type = "__u32",
+		.value_type = table->type_name,
+		.key_size = sizeof(__u32),
+		.value_size = table->entry_size,
+		.max_entries = round_up(table->count),
+		.flags = BPF_F_INNER_MAP,
+	};
 
 	table->inner = find_reusable(table, slot);
 	if (table->inner >= 0)
-		return fill_map(table->inner, table);
-
-	table->inner = create_map(types, table->name, table->type_name, table->entry_size,
-				  round_up(table->count), BPF_F_INNER_MAP);
-	if (table->inner < 0)
-		return table->inner;
-	err = fill_map(table->inner, table);
-	if (err)
-		return err;
-	return bpf_map_update_elem(table->outer, &slot, &table->inner, BPF_ANY);
+		return fill_table(table->inner, table);
+	table->inner = inner_map_install(table->outer, slot, &map, types, fill_table, table);
+	return table->inner < 0 ? table->inner : 0;
 }
 
 /* The kernel keeps the tables until every program that has found them has finished. */
@@ -179,20 +160,31 @@ static void delete_slot(const struct ring_maps *maps, __u32 slot)
 	bpf_map_delete_elem(maps->ring_members, &slot);
 }
 
+static int fill_header(int fd, const void *header)
+{
+	__u32 first = 0;
+
+	return bpf_map_update_elem(fd, &first, header, BPF_ANY);
+}
+
 static int replace_header(const struct ring_maps *maps, const struct btf *types, __u32 service,
 			  const struct ring_header *header)
 {
-	__u32 first = 0;
-	int err;
-	int fd = create_map(types, "ring_header", "ring_header", sizeof(*header), 1, 0);
+	struct inner_map map = {
+		.type = BPF_MAP_TYPE_ARRAY,
+		.name = "ring_header",
+		.key_type = "__u32",
+		.value_type = "ring_header",
+		.key_size = sizeof(__u32),
+		.value_size = sizeof(*header),
+		.max_entries = 1,
+	};
+	int fd = inner_map_install(maps->rings, service, &map, types, fill_header, header);
 
 	if (fd < 0)
 		return fd;
-	err = bpf_map_update_elem(fd, &first, header, BPF_ANY);
-	if (!err)
-		err = bpf_map_update_elem(maps->rings, &service, &fd, BPF_ANY);
 	close(fd);
-	return err;
+	return 0;
 }
 
 int ring_maps_current(const struct ring_maps *maps, __u32 service, struct ring_header *header)
