@@ -105,8 +105,7 @@ static __always_inline __u32 answer_compose(struct packet_context *context, stru
 		((volatile __u64 *)answer)[i] = 0;
 	if (quoted > most)
 		quoted = most;
-	WARMPATH_BARRIER(quoted);
-	if (quoted == 0 || quoted > sizeof(answer->quote))
+	if (!warmpath_size_within(&quoted, sizeof(answer->quote)))
 		return 0;
 	if (context_load(context, packet->network_offset, answer->quote, quoted))
 		return 0;
@@ -142,7 +141,7 @@ static __always_inline int answer_store(struct packet_context *context, struct s
 		offset += sizeof(answer->ipv6);
 	}
 	WARMPATH_BARRIER(size);
-	if (err || size == 0 || size > sizeof(answer->icmp) + sizeof(answer->quote))
+	if (err || !warmpath_size_within(&size, sizeof(answer->icmp) + sizeof(answer->quote)))
 		return -EFAULT;
 	return context_store(context, offset, &answer->icmp, size);
 }

@@ -43,6 +43,8 @@ static __always_inline void *context_bytes(struct packet_context *context, __u32
 	void *data = context_data(context);
 	void *end = context_data_end(context);
 
+	/* compared and added in one register: 6.1 forgets what it knew of a value that was spilled in between */
+	WARMPATH_BARRIER(offset);
 	if (offset > HEADERS_END)
 		return NULL;
 	data += offset;

@@ -52,9 +52,9 @@ static __always_inline int id_load(struct packet_context *context, __u32 offset,
 {
 	for (int i = 0; i < ID_LENGTH_MAX / 8; i++)
 		id->word[i] = 0;
-	if (length == 0 || length > ID_LENGTH_MAX)
+	if (!warmpath_size_within(&length, ID_LENGTH_MAX))
 		return -EINVAL;
-	return context_load(context, offset, id, warmpath_size_within(length, ID_LENGTH_MAX - 1));
+	return context_load(context, offset, id, length);
 }
 
 /*

@@ -82,13 +82,12 @@ __noinline int parse_options_source_routed(struct packet_context *context, __u32
 	const volatile __u8 *options;
 	volatile __u32 *position;
 
-	if (!context || !scratch || length == 0 || length > PARSE_IPV4_OPTIONS_MAX)
+	if (!context || !scratch || !warmpath_size_within(&length, PARSE_IPV4_OPTIONS_MAX))
 		return 0;
 	/* Read anew in every step: a position that the verifier does not follow ends in the same state each time. */
 	options = scratch->options;
 	position = &scratch->option_position;
-	if (context_load(context, offset, scratch->options,
-			 warmpath_size_within(length, sizeof(scratch->options) - 1)))
+	if (context_load(context, offset, scratch->options, length))
 		return 0;
 	*position = 0;
 	for (int i = 0; i < PARSE_IPV4_OPTIONS_MAX; i++) {
@@ -194,6 +193,8 @@ parse_ipv6_extensions(struct packet_context *context, struct packet *packet, __u
 {
 	__u32 offset = packet->transport_offset;
 
+	/* Unrolled: clang 19 would let the end of the loop fall through to its head, which 6.1 takes for endless. */
+#pragma clang loop unroll(full)
 	for (int i = 0; i <= PARSE_EXTENSION_MAX; i++) {
 		const struct parse_extension *extension;
 		__u16 fragment;

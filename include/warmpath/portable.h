@@ -44,21 +44,27 @@
 #define WARMPATH_BARRIER(value) asm volatile("" : "+r"(value))
 
 /*
- * A size of 1 to mask + 1 bytes, said in a way that the verifier of 6.1 understands, too: that one does not conclude from a comparison
- * with zero that a size is at least 1. mask: a power of two less one.
- */
-static __always_inline __u32 warmpath_size_within(__u32 size, __u32 mask)
-{
-	__u32 last = size - 1;
-
-	WARMPATH_BARRIER(last);
-	return (last & mask) + 1;
-}
-
-/*
  * Makes the compiler read memory again where it is used next, rather than keep what it read in copies on the stack, of
  * which BPF has 512 bytes. A local array counts only if its origin is hidden by WARMPATH_BARRIER.
  */
 #define WARMPATH_READ_AGAIN() asm volatile("" : : : "memory")
+
+/*
+ * Is *size from 1 to max? Asked so that the verifier of 6.1 remembers both bounds: it does not conclude from a comparison with zero that a
+ * size is at least 1, and the optimiser would make one unsigned comparison of the two.
+ */
+static __always_inline bool warmpath_size_within(__u32 *size, __u32 max)
+{
+	__u32 value = *size;
+
+	WARMPATH_BARRIER(value);
+	if ((__s32)value < 1)
+		return false;
+	WARMPATH_BARRIER(value);
+	if (value > max)
+		return false;
+	*size = value;
+	return true;
+}
 
 #endif /* WARMPATH_PORTABLE_H */

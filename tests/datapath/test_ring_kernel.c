@@ -376,6 +376,16 @@ static void maps_serve_again_where_they_fit(void **state)
 	assert_int_not_equal(swap_and_name_points_map(4, 1), larger); /* far too large for 100 */
 }
 
+/* A kernel before 6.2 takes no typed map into a map of maps whose template has no types. */
+static bool kernel_takes_typed_inner_maps(void)
+{
+	struct utsname name;
+	unsigned int major = 0, minor = 0;
+
+	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 2));
+}
+
 static void inner_maps_have_types(void **state)
 {
 	struct replica_list *list = make_replicas(8, "llm-%d", 0);
@@ -395,7 +405,8 @@ static void inner_maps_have_types(void **state)
 		assert_true(fd >= 0);
 		assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &size), 0);
 		assert_int_equal(info.max_entries, entries[i]);
-		assert_int_not_equal(info.btf_value_type_id, 0); /* bpftool prints names */
+		if (kernel_takes_typed_inner_maps()) /* bpftool prints names */
+			assert_int_not_equal(info.btf_value_type_id, 0);
 		close(fd);
 	}
 	ring_free(&ring);
