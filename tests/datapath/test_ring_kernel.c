@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "lib/ring_maps.h"
