@@ -4,6 +4,7 @@
 #   make deps     install what building, testing and the demo need (Debian 12, root)
 #   make          build build/warmpath, build/warmpathd and the BPF objects
 #   make demo     the main job on real traffic, in network namespaces (root)
+#   make experiment  bounded against llm-aware on the real data path, with tables and pictures (root)
 #   make test     everything; needs root for BPF and namespaces
 #   make check    formatting, static analysis, shell scripts
 #   make bench    benchmarks: ratios and medians, side by side
@@ -61,7 +62,7 @@ TEST_PROGRAMS := $(UNIT_TESTS) $(DATAPATH_TESTS) $(E2E_PROGRAMS) $(FUZZ_TARGETS)
 
 PROGRAMS := $(if $(CLI_OBJECTS),$(BUILD)/warmpath) $(if $(AGENT_OBJECTS),$(BUILD)/warmpathd)
 
-.PHONY: all programs tools test-programs deps demo test check format bench install clean
+.PHONY: all programs tools test-programs deps demo experiment test check format bench install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -142,6 +143,10 @@ deps:
 demo: deps
 	$(MAKE) all
 	./tools/demo
+
+experiment: deps
+	$(MAKE) all
+	./tools/experiment --policy bounded --policy llm-aware --profile quick --seeds 1-5 --out $(BUILD)/experiment
 
 test: deps
 	$(MAKE) all test-programs
