@@ -38,7 +38,7 @@ is "runs that are there are not repeated" "$(grep -c 'is there already' "$scratc
 experiment --policy consistent --seeds 2 --scale-to 4 --scale-at 4 "${model[@]}" --speed 8 --out "$real"
 check "a new replica in mid-run is ready after it was started" \
 	jq -e '.new_replica_ready_s > 4 and .scale_skipped == false and .errors == 0' "$real/consistent-s2-r1.json"
-is "and on the ring at the end" "$(jq -r '.router_state_at_end | .. | objects | .name? // empty' "$real/consistent-s2-r1.json" | grep -c '^llm-3$')" 1
+is "and on the ring at the end" "$(jq -r '.router_state_at_end.replicas[] | select(.name == "llm-3").state' "$real/consistent-s2-r1.json")" active
 experiment --policy consistent --seeds 3 --kill 1@3 "${model[@]}" --out "$real"
 check "a replica that is killed is an error in the file" jq -e '.errors > 0' "$real/consistent-s3-r1.json"
 
