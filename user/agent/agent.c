@@ -88,134 +88,6 @@ int agent_change_routing(struct agent *agent, agent_change change, void *context
 	return result;
 }
 
-struct merge_request {
-	const struct config *config;
-	enum routing_merge merge;
-};
-
-static int merge_config(struct agent *agent, struct routing *next, void *context,
-			struct error *error)
-{
-	const struct merge_request *request = context;
-	const struct slot_usage usage = agent_slot_usage(agent);
-
-	return routing_merge(next, request->config, request->merge, &usage, error);
-}
-
-/* --- configuration ------------------------------------------------------------------------------------------------ */
-
-/* One sentence: the first problem, and that there are more. */
-static void first_problem(const char *path, const struct config_problems *problems,
-			  struct error *error)
-{
-	if (!problems->text)
-		error_set(error, -ENOMEM, "not enough memory");
-	else if (problems->count == 1)
-		error_set(error, -EINVAL, "%s", problems->text);
-	else
-		error_set(error, -EINVAL,
-			  "%.*s (and %u more: `warmpathd --check -c %s` lists them)",
-			  (int)strcspn(problems->text, "\n"), problems->text, problems->count - 1,
-			  path);
-}
-
-static struct config *load_config(const char *path, struct error *error)
-{
-	struct config_problems problems = {0};
-	struct config *config = calloc(1, sizeof(*config));
-
-	if (!config) {
-		error_set(error, -ENOMEM, "not enough memory");
-		return NULL;
-	}
-	if (config_load(path, config, &problems)) {
-		first_problem(path, &problems, error);
-		config_free(config);
-		free(config);
-		config = NULL;
-	}
-	config_problems_free(&problems);
-	return config;
-}
-
-static void drop_config(struct config *config)
-{
-	if (config)
-		config_free(config);
-	free(config);
-}
-
-/* What is fixed for the life of the maps, the programs and the socket. */
-static int check_fixed_settings(const struct config *now, const struct config *next,
-				struct error *error)
-{
-	static const char how[] = "takes effect only with a restart; nothing was changed";
-
-	if (strcmp(now->pin_path, next->pin_path) != 0)
-		return error_set(error, -EINVAL, "another pin_path %s", how);
-	if (strcmp(now->control_socket, next->control_socket) != 0)
-		return error_set(error, -EINVAL, "another control_socket %s", how);
-	if (now->shape != next->shape)
-		return error_set(error, -EINVAL, "another shape %s", how);
-	if (memcmp(&now->limits, &next->limits, sizeof(now->limits)) != 0)
-		return error_set(
-			error, -EINVAL,
-			"the limits are the sizes of tables in use and cannot change: `warmpath "
-			"detach all` and a restart make new ones; nothing was changed");
-	return 0;
-}
-
-static void take_log_level(const struct agent *agent)
-{
-	if (!agent->verbose)
-		log_set_level(agent->config->log_level);
-}
-
-/* What can be refused comes first; each step is undone if a later one fails. */
-static int apply_config(struct agent *agent, const struct config *next, struct error *error)
-{
-	struct merge_request request = {.config = next, .merge = MERGE_RELOAD};
-	struct attachments *before = malloc(sizeof(*before));
-	int result;
-
-	if (!before)
-		return error_set(error, -ENOMEM, "not enough memory");
-	*before = agent->attachments;
-	result = check_fixed_settings(agent->config, next, error);
-	if (!result) {
-		result = attachments_configure(&agent->attachments, next, false, error);
-		if (!result)
-			result = agent_change_routing(agent, merge_config, &request, error);
-		if (result)
-			attachments_restore(&agent->attachments, before);
-		else
-			attachments_detach_unconfigured(&agent->attachments, next);
-	}
-	free(before);
-	return result;
-}
-
-int agent_reload(struct agent *agent, struct error *error)
-{
-	struct config *next = load_config(agent->config_path, error);
-	int result;
-
-	if (!next)
-		return -EINVAL;
-	result = apply_config(agent, next, error);
-	if (result) {
-		drop_config(next);
-		return result;
-	}
-	drop_config(agent->config);
-	agent->config = next;
-	take_log_level(agent);
-	clock_gettime(CLOCK_REALTIME, &agent->loaded);
-	log_info("configuration %s applied", agent->config_path);
-	agent_refresh_warnings(agent);
-	return 0;
-}
-
 /* --- warnings ------------------------------------------------------------------------------------------------------ */
 
 struct warning_list {
@@ -361,7 +233,7 @@ static int start_routing(struct agent *agent, struct error *error)
 	if (!next)
 		return error_set(error, -ENOMEM, "not enough memory");
 	*next = agent->routing;
-	result = merge_config(agent, next, &request, error);
+	result = agent_merge_config(agent, next, &request, error);
 	if (!result)
 		result = apply_next(agent, next, true, error);
 	free(next);
@@ -374,10 +246,10 @@ static int begin(struct agent *agent, struct error *error)
 	int result;
 
 	agent->pins.lock = -1;
-	agent->config = load_config(agent->config_path, error);
+	agent->config = agent_load_config(agent->config_path, error);
 	if (!agent->config)
 		return -EINVAL;
-	take_log_level(agent);
+	agent_take_log_level(agent);
 	agent->neighbours.netlink = &agent->netlink;
 	agent->attachments.datapath = &agent->datapath;
 	agent->attachments.pins = &agent->pins;
@@ -437,7 +309,7 @@ void agent_stop(struct agent *agent)
 	datapath_close(&agent->datapath);
 	pins_close(&agent->pins);
 	netlink_close(&agent->netlink);
-	drop_config(agent->config);
+	agent_drop_config(agent->config);
 	agent->config = NULL;
 }
 

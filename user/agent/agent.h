@@ -58,6 +58,21 @@ int agent_run(struct agent *agent, struct error *error);
 /* Reads the file again and applies it; on error (a sentence) everything is as before. */
 int agent_reload(struct agent *agent, struct error *error);
 
+/* The configuration in the file, checked; NULL with a sentence. agent_drop_config() frees it (NULL is fine). */
+struct config *agent_load_config(const char *path, struct error *error);
+void agent_drop_config(struct config *config);
+
+/* Makes the configuration's log_level count, unless -v was given. */
+void agent_take_log_level(const struct agent *agent);
+
+/* An agent_change (below) that brings the routing to a configuration; its context is a struct merge_request. */
+struct merge_request {
+	const struct config *config;
+	enum routing_merge merge;
+};
+int agent_merge_config(struct agent *agent, struct routing *next, void *context,
+		       struct error *error);
+
 /*
  * Changes the routing: `change` edits a copy, which is then applied. On error (a sentence) everything is as before.
  */

@@ -11,6 +11,7 @@
 #include "agent/attach_tc.h"
 #include "agent/attach_xdp.h"
 #include "agent/device.h"
+#include "agent/redirect.h"
 #include "lib/config_schema.h"
 #include "lib/log.h"
 
@@ -212,61 +213,6 @@ static void look_up_links(struct attachments *attachments)
 	}
 }
 
-/*
- * XDP may redirect to an interface whose driver takes frames from XDP. Where the kernel cannot say (before 6.3), a native program
- * of ours is taken as a sign, but not on the drivers where it depends on the other end. Where everything is generic
- * XDP, frames are sent the usual way, which all Ethernet devices take.
- */
-static bool is_redirect_target(const struct attachments *attachments,
-			       const struct attachment *attachment)
-{
-	bool any_native = false;
-	unsigned int i;
-	int takes;
-
-	if (!attachment->index || !attachment->ethernet || attachment->kind == ATTACHED_NOT)
-		return false;
-	for (i = 0; i < attachments->count; i++)
-		any_native |= attachments->item[i].kind == ATTACHED_NATIVE;
-	if (!any_native)
-		return true;
-	takes = device_takes_redirects(attachment->index);
-	if (takes >= 0)
-		return takes;
-	return attachment->kind == ATTACHED_NATIVE &&
-	       !driver_has_partial_checksums(attachment->driver);
-}
-
-static void refresh_redirect_targets(struct attachments *attachments)
-{
-	int map = attachments->datapath->redirect_devices;
-	const struct redirect_device device = {.usable = 1};
-	__u32 key = 0, stale[ATTACHMENTS_MAX], *previous = NULL;
-	unsigned int i, stale_count = 0;
-
-	for (i = 0; i < attachments->count; i++)
-		attachments->item[i].redirect_target =
-			is_redirect_target(attachments, &attachments->item[i]);
-
-	while (stale_count < ATTACHMENTS_MAX && bpf_map_get_next_key(map, previous, &key) == 0) {
-		previous = &key;
-		for (i = 0; i < attachments->count; i++) {
-			if (attachments->item[i].index == (int)key &&
-			    attachments->item[i].redirect_target)
-				break;
-		}
-		if (i == attachments->count)
-			stale[stale_count++] = key;
-	}
-	for (i = 0; i < stale_count; i++)
-		bpf_map_delete_elem(map, &stale[i]);
-	for (i = 0; i < attachments->count; i++) {
-		if (attachments->item[i].redirect_target &&
-		    bpf_map_update_elem(map, &attachments->item[i].index, &device, BPF_ANY))
-			log_warning("map redirect_devices cannot be written: %s", strerror(errno));
-	}
-}
-
 void attachments_refresh(struct attachments *attachments)
 {
 	struct error error;
@@ -281,7 +227,7 @@ void attachments_refresh(struct attachments *attachments)
 		if (attach_now(attachments, attachment, attachments->force, &error))
 			log_warning("%s", error.text);
 	}
-	refresh_redirect_targets(attachments);
+	redirect_refresh(attachments);
 }
 
 /* --- the configured set ------------------------------------------------------------------------------------------- */
@@ -376,7 +322,7 @@ void attachments_detach_unconfigured(struct attachments *attachments, const stru
 			log_warning("%s", error.text);
 		forget(attachments, attachment);
 	}
-	refresh_redirect_targets(attachments);
+	redirect_refresh(attachments);
 }
 
 void attachments_restore(struct attachments *attachments, const struct attachments *before)
@@ -408,7 +354,7 @@ void attachments_restore(struct attachments *attachments, const struct attachmen
 		}
 		i++;
 	}
-	refresh_redirect_targets(attachments);
+	redirect_refresh(attachments);
 }
 
 int attachments_configure(struct attachments *attachments, const struct config *config, bool first,
@@ -445,7 +391,7 @@ int attachments_configure(struct attachments *attachments, const struct config *
 		if (failed && !result)
 			result = error_set(error, failed, "%s", problem.text);
 	}
-	refresh_redirect_targets(attachments);
+	redirect_refresh(attachments);
 	return result;
 }
 
@@ -473,7 +419,7 @@ int attachments_add(struct attachments *attachments, const char *name, enum atta
 		forget(attachments, attachment);
 	else if (result)
 		attachment->wanted = before;
-	refresh_redirect_targets(attachments);
+	redirect_refresh(attachments);
 	return result;
 }
 
@@ -488,7 +434,7 @@ int attachments_remove(struct attachments *attachments, const char *name, struct
 	result = detach_now(attachments, attachment, error);
 	if (!result)
 		forget(attachments, attachment);
-	refresh_redirect_targets(attachments);
+	redirect_refresh(attachments);
 	return result;
 }
 
