@@ -7,6 +7,7 @@
 #   make experiment  bounded against llm-aware on the real data path, with tables and pictures (root)
 #   make test     everything; needs root for BPF and namespaces
 #   make check    formatting, static analysis, shell scripts
+#   make kernels  load and test every program in stock Debian kernels under emulation (needs qemu)
 #   make bench    benchmarks: ratios and medians, side by side
 #   make install  DESTDIR, PREFIX
 #
@@ -62,7 +63,7 @@ TEST_PROGRAMS := $(UNIT_TESTS) $(DATAPATH_TESTS) $(E2E_PROGRAMS) $(FUZZ_TARGETS)
 
 PROGRAMS := $(if $(CLI_OBJECTS),$(BUILD)/warmpath) $(if $(AGENT_OBJECTS),$(BUILD)/warmpathd)
 
-.PHONY: all programs tools test-programs deps demo experiment test check format bench install clean
+.PHONY: kernels all programs tools test-programs deps demo experiment test check format bench install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -151,6 +152,9 @@ experiment: deps
 test: deps
 	$(MAKE) all test-programs
 	./tests/run
+
+kernels: all test-programs
+	./tests/kernels/run
 
 bench: all test-programs
 	./tools/bench
