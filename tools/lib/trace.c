@@ -302,7 +302,8 @@ void trace_free(struct trace *trace)
 	*trace = (struct trace){0};
 }
 
-void trace_conversation_id(uint32_t conversation, char id[PLAN_ID_SIZE])
+void trace_conversation_id(uint64_t seed, uint32_t conversation, char id[PLAN_ID_SIZE])
 {
-	snprintf(id, PLAN_ID_SIZE, "trace-c%05u", conversation);
+	snprintf(id, PLAN_ID_SIZE, "t%llu-c%05u", (unsigned long long)(seed % 10000000000ull),
+		 conversation);
 }

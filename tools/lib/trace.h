@@ -53,6 +53,7 @@ int trace_read(const char *path, const struct trace_options *options, struct tra
 	       char error[TOOLS_ERROR_SIZE]);
 void trace_free(struct trace *trace);
 
-void trace_conversation_id(uint32_t conversation, char id[PLAN_ID_SIZE]);
+/* t<seed>-c<number>: with another seed the same trace finds other homes on the ring. */
+void trace_conversation_id(uint64_t seed, uint32_t conversation, char id[PLAN_ID_SIZE]);
 
 #endif /* TOOLS_TRACE_H */

@@ -539,7 +539,7 @@ static int start_traffic(struct simulation *simulation)
 
 		talk->index = i;
 		if (settings->trace) {
-			trace_conversation_id(i, talk->plan.id);
+			trace_conversation_id(settings->seed, i, talk->plan.id);
 			continue;
 		}
 		plan_conversation(settings->profile, settings->seed, i, &talk->plan);

@@ -379,7 +379,7 @@ static int start_trace(struct traffic *traffic)
 
 		talk->traffic = traffic;
 		talk->index = i;
-		trace_conversation_id(i, talk->plan.id);
+		trace_conversation_id(traffic->options.seed, i, talk->plan.id);
 		uv_timer_init(&traffic->loop, &talk->think);
 		talk->think.data = talk;
 		if (set_address(traffic, talk))
