@@ -48,9 +48,12 @@ static __always_inline int control_loads(struct control_call *call)
 
 static __always_inline int control_close(struct control_call *call)
 {
-	struct open_request_key key = call->key;
+	struct open_request_key *key = request_key_space();
 
-	return request_close(&key, call->number, call->status) ? 0 : -ENOENT;
+	if (!key)
+		return -ENOENT;
+	*key = call->key;
+	return request_close(call->number, REPLICA_NONE, call->status) ? 0 : -ENOENT;
 }
 
 SEC("xdp")

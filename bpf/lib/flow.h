@@ -243,7 +243,7 @@ static __always_inline bool flow_follow(struct flow *flow, __u8 flags, __u32 sid
 			flow->state = FLOW_ESTABLISHED;
 		return false;
 	}
-	if (seen != (FLOW_FIN_FROM_CLIENT | FLOW_FIN_FROM_REPLICA) || flow->state == FLOW_CLOSED)
+	if ((~seen & (FLOW_FIN_FROM_CLIENT | FLOW_FIN_FROM_REPLICA)) || flow->state == FLOW_CLOSED)
 		return false;
 	flow->state = FLOW_CLOSED;
 	count(NOTE_note_flow_closed);

@@ -30,7 +30,8 @@ static __always_inline void reply_translate(struct scratch *scratch, const struc
 /* Who answers whom. */
 struct reply {
 	__u32 service_index;
-	__u32 replica; /* slot */
+	__u32 replica;		   /* slot */
+	struct return_flow *entry; /* NULL: found without one */
 };
 
 /* Fills in the only public address of the replica's service, if replies from there can belong to nothing else. */
@@ -61,7 +62,7 @@ static __always_inline bool reply_translate_by_service(struct scratch *scratch,
 static __always_inline bool
 reply_translate_by_flow(struct scratch *scratch, const struct packet *packet, struct reply *reply)
 {
-	const struct return_flow *entry;
+	struct return_flow *entry;
 
 	return_key_of_reply(&scratch->return_key, packet);
 	entry = bpf_map_lookup_elem(&return_flows, &scratch->return_key);
@@ -70,6 +71,7 @@ reply_translate_by_flow(struct scratch *scratch, const struct packet *packet, st
 	reply_translate(scratch, packet, &entry->service, entry->service_port, entry->client_port);
 	reply->replica = entry->replica;
 	reply->service_index = entry->service_index;
+	reply->entry = entry;
 	return true;
 }
 
@@ -100,6 +102,7 @@ static __always_inline void reply_follow(struct packet_context *context, struct 
 					 const struct reply *reply)
 {
 	const struct packet *packet = &scratch->packet;
+	struct return_flow *entry = reply->entry;
 	struct flow *flow;
 
 	if (packet->protocol == IPPROTO_UDP) {
@@ -107,11 +110,19 @@ static __always_inline void reply_follow(struct packet_context *context, struct 
 		reply_seen(context, scratch, reply->service_index, reply->replica);
 		return;
 	}
+	if (entry && (packet->tcp_flags & TCP_SYN))
+		entry->answered = 0; /* the entry may be an earlier connection's */
+	else if (entry && !entry->answered && packet->payload_end > packet->payload_offset)
+		entry->answered = 1;
 	if (!(packet->tcp_flags & (TCP_FIN | TCP_RST)))
 		return;
 	reply_flow_key(scratch);
 	flow = bpf_map_lookup_elem(&flows, &scratch->flow_key);
-	if (flow && flow_follow(flow, packet->tcp_flags, FLOW_FIN_FROM_REPLICA))
+	if (!flow)
+		return;
+	if (entry && entry->answered && (packet->tcp_flags & TCP_FIN))
+		__sync_fetch_and_or(&flow->fin_seen, FLOW_FIN_ANSWERED);
+	if (flow_follow(flow, packet->tcp_flags, FLOW_FIN_FROM_REPLICA))
 		connection_closed(scratch, flow);
 }
 

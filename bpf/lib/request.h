@@ -214,7 +214,7 @@ static __always_inline __u32 request_by_address(struct packet_context *context,
 {
 	const struct packet *packet = &scratch->packet;
 	struct flow *flow = bpf_map_lookup_elem(&flows, &scratch->flow_key);
-	bool keep = flow && request_keeps_replica(packet, flow, request);
+	bool keep = flow && request_keeps_replica(packet, flow, request), decided = false;
 	__be16 port = packet->source_port;
 	__u32 outcome, slot, hop, state;
 
@@ -228,7 +228,12 @@ static __always_inline __u32 request_by_address(struct packet_context *context,
 			return OUTCOME_drop_no_flow;
 		request->key = (__u64)bpf_ntohl(packet->destination.word[2]) << 32 |
 			       bpf_ntohl(packet->destination.word[3]);
-		outcome = route_request(context, scratch, request, &slot);
+		/* in mid-stream it is not decided but found where it is */
+		decided = state != FLOW_ESTABLISHED;
+		if (decided)
+			outcome = route_request(context, scratch, request, &slot);
+		else
+			outcome = route_adopt(scratch, request, &slot);
 		if (outcome != OUTCOME_COUNT)
 			return outcome;
 	}
@@ -241,7 +246,7 @@ static __always_inline __u32 request_by_address(struct packet_context *context,
 			outcome = flow_remember(request->service_index, slot, state, port);
 	}
 	if (outcome != OUTCOME_COUNT) {
-		if (!keep)
+		if (decided)
 			route_cancelled(scratch, request, slot);
 		return outcome;
 	}

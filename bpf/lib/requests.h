@@ -65,8 +65,9 @@ static __always_inline void request_count_end(enum completion_status status)
 		count(NOTE_note_request_timed_out);
 	else if (status == COMPLETION_SUPERSEDED)
 		count(NOTE_note_request_superseded);
-	else
+	else if (status == COMPLETION_FAILED)
 		count(NOTE_note_request_failed);
+	/* of one that was abandoned, the packet's outcome says why */
 }
 
 /*
@@ -95,25 +96,7 @@ static __always_inline bool request_end(const struct open_request_key *key,
 	return true;
 }
 
-/*
- * Ends the request under `key`, if there is one, and takes its entry away. Another CPU may open the next request under this key between the two,
- * and lose its entry here: the agent's reconciling finds the charge.
- */
-static __always_inline bool request_close(const struct open_request_key *key, __u64 wanted,
-					  enum completion_status status)
-{
-	struct open_request *entry = bpf_map_lookup_elem(&requests, key);
-	bool ended;
-
-	if (!entry)
-		return false;
-	ended = request_end(key, entry, wanted, status);
-	if (entry->number == 0)
-		bpf_map_delete_elem(&requests, key);
-	return ended;
-}
-
-/* Under which key the next request is opened; not pinned. */
+/* The key of the request in question; not pinned. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -129,11 +112,35 @@ static __always_inline struct open_request_key *request_key_space(void)
 }
 
 /*
- * The three steps of opening a request are global functions: the verifier walks each once, whatever leads to it, and their
- * stack frames are not on top of each other.
+ * Global functions: the verifier walks each once, whatever leads to it, and the stack frames of the steps are not on top of each
+ * other. All work on the request under the key in request_keys.
  */
 
-/* A request that is open under the same key is superseded: its charge is given back before the new one is decided. */
+/*
+ * Ends the request, if there is one, and takes its entry away. wanted: the number of its decision, 0: any. replica: the slot it must be
+ * at, REPLICA_NONE: any. 1; or 0 if nothing was ended.
+ *
+ * Another CPU may open the next request under this key between ending and taking away, and lose its entry: the agent's
+ * reconciling finds the charge.
+ */
+__noinline int request_close(__u64 wanted, __u32 replica, __u32 status)
+{
+	struct open_request_key *key = request_key_space();
+	struct open_request *entry;
+	bool ended;
+
+	if (!key)
+		return 0;
+	entry = bpf_map_lookup_elem(&requests, key);
+	if (!entry || (replica != REPLICA_NONE && entry->replica != replica))
+		return 0;
+	ended = request_end(key, entry, wanted, status);
+	if (entry->number == 0)
+		bpf_map_delete_elem(&requests, key);
+	return ended;
+}
+
+/* Gives the charge of a request back that is open under the key, as it comes once more: before it is decided anew. */
 __noinline int request_supersede(void)
 {
 	struct open_request_key *key = request_key_space();

@@ -261,6 +261,7 @@ enum flow_state {
 
 #define FLOW_FIN_FROM_CLIENT  1
 #define FLOW_FIN_FROM_REPLICA 2
+#define FLOW_FIN_ANSWERED     4 /* the replica had sent data before its FIN */
 
 struct flow {
 	__u32 service;
@@ -290,8 +291,8 @@ struct return_flow {
 	__be16 service_port;
 	__be16 client_port; /* the client's own */
 	__u32 service_index;
-	__u32 replica; /* slot */
-	__u32 reserved;
+	__u32 replica;	/* slot */
+	__u32 answered; /* 1: TCP, the replica has sent data */
 };
 _Static_assert(sizeof(struct return_flow) == 32, "layout");
 
@@ -365,8 +366,8 @@ struct replica_load {
 _Static_assert(sizeof(struct replica_load) == 56, "layout");
 
 /*
- * LRU hash `requests`: an open charge. (The kernel has a struct request of its own.) id_hash is the ring key of the id, 0
- * for TCP, where the connection is the request.
+ * LRU hash `requests`: an open charge. (The kernel has a struct request of its own.) id_hash is the ring key of the id; 0
+ * where the flow itself is the request (id from the address), and for a request without an id.
  *
  * Whoever sets `number` from the decision's number to 0 (compare and exchange, in BPF code only) owns the release of the charge, and
  * nobody else gives it back. Userspace closes requests through the control program.
@@ -387,8 +388,8 @@ struct open_request {
 	__u8 request_charge; /* 1, or 0 where the replica's count of requests had reached its maximum */
 	__u8 remembered;     /* 1: its success writes a placement */
 	__u8 traced;	     /* 1: its decision was put into `events`, so its completion is, too */
-	__u8 answered;	     /* TCP: the replica has sent data */
-	__u64 id_hash;	     /* key of the placement */
+	__u8 reserved;
+	__u64 id_hash;		   /* key of the placement */
 	__u64 decided_nanoseconds; /* coarse monotonic clock */
 };
 _Static_assert(sizeof(struct open_request) == 48, "layout");

@@ -50,6 +50,7 @@ static const struct fixture_kind kinds[] = {
 		.link = LINK_SERVERS,
 		.before = {&two_ipv4},
 		.outcome = OUTCOME_returned,
+		.notes = NOTE_BIT(note_request_completed),
 		FROM("10.9.9.21", 8100),
 	},
 	{
@@ -58,6 +59,7 @@ static const struct fixture_kind kinds[] = {
 		.link = LINK_SERVERS,
 		.before = {&two_ipv6},
 		.outcome = OUTCOME_returned,
+		.notes = NOTE_BIT(note_request_completed),
 		FROM("fd00:9::20", 8100),
 	},
 	{
@@ -66,6 +68,7 @@ static const struct fixture_kind kinds[] = {
 		.link = LINK_SERVERS,
 		.before = {&shared_b},
 		.outcome = OUTCOME_returned,
+		.notes = NOTE_BIT(note_request_completed),
 		FROM("10.9.9.31", 8202),
 	},
 	{
@@ -135,7 +138,7 @@ static const struct fixture_kind kinds[] = {
 		.link = LINK_SERVERS,
 		.before = {&syn_conv1},
 		.outcome = OUTCOME_returned,
-		.notes = NOTE_BIT(note_flow_closed),
+		.notes = NOTE_BIT(note_flow_closed) | NOTE_BIT(note_request_failed),
 		FROM(KEY_CONV1, 443),
 	},
 	{

@@ -65,6 +65,8 @@ static void make_service(enum ring_dialect dialect, uint32_t replicas, struct ri
 		.max_tokens_offset = OFFSET_NONE,
 		.policy = {.policy = POLICY_CONSISTENT, .load_metric = LOAD_REQUESTS},
 	};
+	struct service_load sums = {.replica_count = replicas};
+	struct replica_load load = {.counted = 1};
 	uint32_t index = SERVICE_OF_MANY;
 	struct error error;
 
@@ -84,7 +86,10 @@ static void make_service(enum ring_dialect dialect, uint32_t replicas, struct ri
 		members[i] = (struct ring_replica){
 			.name = names[i], .slot = slot, .weight_thousandths = 1000};
 		assert_int_equal(bpf_map_update_elem(world_map("replicas"), &slot, &replica, 0), 0);
+		assert_int_equal(bpf_map_update_elem(world_map("replica_loads"), &slot, &load, 0),
+				 0);
 	}
+	assert_int_equal(bpf_map_update_elem(world_map("service_loads"), &index, &sums, 0), 0);
 	assert_int_equal(bpf_map_update_elem(world_map("services"), &index, &service, 0), 0);
 	assert_int_equal(bpf_map_update_elem(world_map("service_addresses"), &key, &value, 0), 0);
 	if (ring_build(ring, &settings, members, replicas, &error) ||

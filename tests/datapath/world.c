@@ -261,4 +261,6 @@ void world_forget_flows(void)
 	empty("flows");
 	empty("return_flows");
 	empty("fragments");
+	empty("requests");
+	world_reset_loads();
 }

@@ -65,8 +65,11 @@ void world_neighbour_address(const char *ip, uint8_t mac[6]);
 /* "10.0.2.10" or "fd00:2::10" as maps have it. */
 struct address world_address(const char *text);
 
-/* Empties flows, return_flows and fragments. */
+/* Empties flows, return_flows, fragments and requests; nothing is in flight at any replica. */
 void world_forget_flows(void);
+
+/* Nothing in flight, and in the set what is on the ring. */
+void world_reset_loads(void);
 
 struct world_replica {
 	const char *name;

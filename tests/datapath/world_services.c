@@ -12,6 +12,7 @@
 #include "lib/ring_maps.h"
 
 static const struct world_service *configured;
+static size_t configured_count;
 static struct ring rings[SERVICES_MAX];
 static enum replica_state states[SERVICES_MAX][WORLD_REPLICAS_MAX];
 
@@ -132,6 +133,28 @@ static int make_ring(const struct world_service *from, size_t index)
 	return err;
 }
 
+static void reset_loads(const struct world_service *from, size_t index)
+{
+	struct service_load sums = {};
+	__u32 service = index;
+
+	for (size_t i = 0; i < WORLD_REPLICAS_MAX && from->replicas[i].name; i++) {
+		struct replica_load load = {};
+		__u32 slot = world_slot(index, i);
+
+		load.counted = states[index][i] == REPLICA_ACTIVE;
+		sums.replica_count += load.counted;
+		bpf_map_update_elem(world_map("replica_loads"), &slot, &load, 0);
+	}
+	bpf_map_update_elem(world_map("service_loads"), &service, &sums, 0);
+}
+
+void world_reset_loads(void)
+{
+	for (size_t i = 0; i < configured_count; i++)
+		reset_loads(&configured[i], i);
+}
+
 static void empty_map(const char *name)
 {
 	uint8_t key[64];
@@ -144,8 +167,10 @@ static void empty_map(const char *name)
 int world_configure(const struct world_service *services, size_t count)
 {
 	configured = services;
+	configured_count = count;
 	empty_map("service_addresses");
 	empty_map("replica_addresses");
+	empty_map("requests");
 	for (uint32_t i = 0; i < count; i++) {
 		const struct world_service *from = &services[i];
 		struct service service = {
@@ -177,6 +202,7 @@ int world_configure(const struct world_service *services, size_t count)
 		if (err)
 			return err;
 	}
+	world_reset_loads();
 	return 0;
 }
 
@@ -193,6 +219,7 @@ int world_set_state(size_t service, size_t position, enum replica_state state)
 		return err;
 	replica.state = state;
 	err = bpf_map_update_elem(map, &slot, &replica, 0);
+	reset_loads(&configured[service], service);
 	return err ? err : make_ring(&configured[service], service);
 }
 
