@@ -128,6 +128,36 @@ is "the same replicas are counted" "$(counted)" "$(active)"
 same "the new agent's replicas are the former's" "$scratch/replicas-after" "$scratch/replicas-before"
 is "it says that it adopted" "$(warmpath status --json | jq .adopted)" true
 
+# --- killed in the middle of changes ------------------------------------------------------------------------
+
+changes() {
+	while :; do
+		warmpath replica drain llm-0 --service chat
+		warmpath replica undrain llm-0 --service chat
+		warmpath replica remove llm-3 --service chat
+		warmpath replica add llm-3 --service chat --address 10.0.2.13 --address fd00:2::13 --port 8001
+	done >/dev/null 2>&1
+}
+consistent=0
+for pause in 0.11 0.23 0.37 0.41 0.53; do
+	changes &
+	changer=$!
+	sleep "$pause"
+	tools/lab agent kill
+	kill $changer
+	wait $changer 2>/dev/null
+	tools/lab agent start || break
+	[ "$(counted)" = "$(active)" ] && consistent=$((consistent + 1))
+done
+is "killed in the middle of changes: the next agent finds or makes it whole" "$consistent" 5
+routes_agree "datagrams go where route says after that"
+warmpath replica undrain llm-0 --service chat >/dev/null 2>&1
+warmpath replica add llm-3 --service chat --address 10.0.2.13 --address fd00:2::13 --port 8001 >/dev/null 2>&1
+# a replica that was removed and added again has lost the weight given to it by command
+warmpath replica weight llm-0 2.5 --service chat >/dev/null
+lasting_status >"$scratch/status-before"
+lasting_replicas >"$scratch/replicas-before"
+
 # --- reload --------------------------------------------------------------------------------------------------
 
 cp "$run/agent.yaml" "$scratch/good.yaml"

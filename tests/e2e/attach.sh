@@ -149,6 +149,17 @@ tools/lab agent start
 is "the first one notices that it is no longer attached, and attaches" "$(attached eth0) $(xdp_of eth0)" "native xdp"
 works "and works"
 
+# --- what is taken away from outside comes back --------------------------------------------------------------------------
+
+warmpath attach eth0 --mode tc >/dev/null
+in_host router tc qdisc del dev eth0 clsact
+check "a filter that someone took away is attached again" wait_until 15 sh -c \
+	"tools/lab exec router tc filter show dev eth0 ingress | grep -q warmpath_"
+bpftool link detach pinned "$pins/v1/links/xdp_eth1"
+check "so is a link" wait_until 15 sh -c "tools/lab exec router ip link show eth1 | grep -q 'prog/xdp'"
+warmpath attach eth0 --mode native >/dev/null
+works "and all works again"
+
 # --- interfaces that come and go ---------------------------------------------------------------------------------------
 
 sed 's/^  - name: eth1/  - {name: late0.5, mode: native}\n  - name: eth1/' "$scratch/good.yaml" >"$run/agent.yaml"

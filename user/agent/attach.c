@@ -213,19 +213,48 @@ static void look_up_links(struct attachments *attachments)
 	}
 }
 
+/* Whether what we attached is still there: others can take a filter or a link away without asking. */
+static bool still_attached(const struct attachments *attachments,
+			   const struct attachment *attachment)
+{
+	__u32 id;
+
+	if (attachment->kind == ATTACHED_TC)
+		return attach_tc_is_complete(attachments->datapath, attachment->index);
+	if (attachment->dispatched)
+		return attach_dispatched_is_ours(attachments->datapath, attachment->index, &id);
+	return attach_xdp_is_ours(attachments->pins, attachment);
+}
+
+/* Attaches again; says only once why it cannot. Never by force: whoever took our place may have meant it. */
+static void attach_again(struct attachments *attachments, struct attachment *attachment)
+{
+	const struct error before = attachment->problem;
+	struct error error;
+
+	if (attach_now(attachments, attachment, false, &error) &&
+	    strcmp(before.text, error.text) != 0)
+		log_warning("%s", error.text);
+}
+
 void attachments_refresh(struct attachments *attachments)
 {
-	struct error error;
 	unsigned int i;
 
 	look_up_links(attachments);
 	for (i = 0; i < attachments->count; i++) {
 		struct attachment *attachment = &attachments->item[i];
 
-		if (!attachment->index || attachment->kind != ATTACHED_NOT)
+		if (!attachment->index)
 			continue;
-		if (attach_now(attachments, attachment, attachments->force, &error))
-			log_warning("%s", error.text);
+		if (attachment->kind != ATTACHED_NOT && !still_attached(attachments, attachment)) {
+			log_warning(
+				"interface %s: someone took our program away; attaching it again",
+				attachment->name);
+			attachment->kind = ATTACHED_NOT;
+		}
+		if (attachment->kind == ATTACHED_NOT)
+			attach_again(attachments, attachment);
 	}
 	redirect_refresh(attachments);
 }

@@ -37,11 +37,24 @@ static __u32 program_at_our_place(int index, enum bpf_tc_attach_point direction)
 	return bpf_tc_query(&hook, &options) ? 0 : options.prog_id;
 }
 
-bool attach_tc_is_ours(const struct datapath *datapath, int index)
+static bool is_ours_in(const struct datapath *datapath, int index,
+		       enum bpf_tc_attach_point direction)
 {
-	__u32 program = program_at_our_place(index, BPF_TC_INGRESS);
+	__u32 program = program_at_our_place(index, direction);
 
 	return program && program_is_ours(datapath, program);
+}
+
+bool attach_tc_is_ours(const struct datapath *datapath, int index)
+{
+	return is_ours_in(datapath, index, BPF_TC_INGRESS) ||
+	       is_ours_in(datapath, index, BPF_TC_EGRESS);
+}
+
+bool attach_tc_is_complete(const struct datapath *datapath, int index)
+{
+	return is_ours_in(datapath, index, BPF_TC_INGRESS) &&
+	       (datapath->shape != SHAPE_NODE_LOCAL || is_ours_in(datapath, index, BPF_TC_EGRESS));
 }
 
 static int attach_filter(const struct datapath *datapath, struct attachment *attachment,

@@ -17,8 +17,11 @@
 int attach_tc(const struct datapath *datapath, struct attachment *attachment, bool force,
 	      struct error *error);
 
-/* Whether filters of ours are on the interface. */
+/* Whether a filter of ours is on the interface. */
 bool attach_tc_is_ours(const struct datapath *datapath, int index);
+
+/* Whether all filters are there that attach_tc() attaches. */
+bool attach_tc_is_complete(const struct datapath *datapath, int index);
 
 /* Takes our filters away, and the hook with them if nothing else is there. 0 or a negative errno with a sentence. */
 int detach_tc(const struct datapath *datapath, struct netlink *netlink,
