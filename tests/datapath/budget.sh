@@ -1,0 +1,68 @@
+#!/bin/bash
+# Each program's verified instructions against its budget (tests/datapath/budgets), for every compiler that is installed.
+#
+#   tests/datapath/budget.sh            check; prints TAP
+#   tests/datapath/budget.sh --write    write the present counts into the table (all compilers are needed)
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=${BUILD:-build}
+table=tests/datapath/budgets
+compilers="clang-14 clang-19"
+tolerance=10 # percent
+
+if [ "$(id -u)" != 0 ]; then
+	printf '1..1\nok 1 # SKIP needs root\n'
+	exit 0
+fi
+
+objects_of() { # compiler: builds the objects, prints their paths
+	local directory=$build/budget/$1 source object
+	for source in bpf/*.bpf.c; do
+		object=$directory/bpf/$(basename "$source" .c).o
+		make -s CLANG="$1" BUILD="$directory" "$object" >&2 || return 1
+		echo "$object"
+	done
+}
+
+declare -A counts
+programs=()
+for compiler in $compilers; do
+	command -v "$compiler" >/dev/null || continue
+	mapfile -t objects < <(objects_of "$compiler")
+	while read -r _ program count; do
+		counts[$program/$compiler]=$count
+		[[ " ${programs[*]-} " = *" $program "* ]] || programs+=("$program")
+	done < <("$build/tools/verified" "${objects[@]}")
+done
+
+if [ "${1-}" = --write ]; then
+	sed -i '/^[^#]/d' "$table"
+	for program in "${programs[@]}"; do
+		printf '%-25s %8s  %8s\n' "$program" "${counts[$program/clang-14]}" "${counts[$program/clang-19]}" >>"$table"
+	done
+	exit 0
+fi
+
+number=0 failed=0
+for compiler in $compilers; do
+	column=$([ "$compiler" = clang-14 ] && echo 2 || echo 3)
+	if ! command -v "$compiler" >/dev/null; then
+		echo "ok $((number += 1)) - $compiler # SKIP $compiler is not installed"
+		continue
+	fi
+	for program in "${programs[@]}"; do
+		count=${counts[$program/$compiler]-0}
+		budget=$(awk -v name="$program" -v column="$column" '$1 == name { print $column }' "$table")
+		verdict=ok
+		if [ -z "$budget" ]; then
+			verdict='not ok' budget=none
+		elif [ "$count" = 0 ] || [ "$count" -gt $((budget + budget * tolerance / 100)) ]; then
+			verdict='not ok'
+		fi
+		[ "$verdict" = ok ] || failed=1
+		echo "$verdict $((number += 1)) - $program by $compiler: $count verified instructions, budget $budget"
+	done
+done
+[ "$number" -gt 0 ] || failed=1
+echo "1..$number"
+exit "$failed"
