@@ -85,6 +85,33 @@ int world_interface(enum link link)
 	return if_nametoindex(link_names[link]);
 }
 
+int world_far_interface(enum link link)
+{
+	char name[IF_NAMESIZE];
+
+	snprintf(name, sizeof(name), "far-%s", link_names[link]);
+	return if_nametoindex(name);
+}
+
+int world_attach_tc(void)
+{
+	for (int i = 0; i < LINK_COUNT; i++) {
+		LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = world_interface(i),
+			    .attach_point = BPF_TC_INGRESS);
+		LIBBPF_OPTS(bpf_tc_opts, options, .handle = 1, .priority = 1,
+			    .prog_fd = bpf_program__fd(tc->progs.warmpath_router_tc));
+		int err;
+
+		bpf_xdp_detach(world_interface(i), 0, NULL);
+		err = bpf_tc_hook_create(&hook);
+		if (!err)
+			err = bpf_tc_attach(&hook, &options);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 void world_link_address(enum link link, uint8_t mac[6])
 {
 	static const uint8_t networks[LINK_COUNT] = {1, 2, 4};

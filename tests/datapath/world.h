@@ -57,6 +57,11 @@ int world_run(enum program program, enum link link, const uint8_t *packet, int l
 const char *world_program_name(enum program program);
 int world_map(const char *name); /* descriptor of a map of the programs */
 int world_interface(enum link link);
+int world_far_interface(enum link link); /* where the clients or replicas would be */
+
+/* Attaches the tc router to all links, in place of XDP. 0 or a negative errno. */
+int world_attach_tc(void);
+
 void world_link_address(enum link link, uint8_t mac[6]);
 
 /* The link address of the neighbour with that IP address. */
