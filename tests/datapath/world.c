@@ -54,6 +54,7 @@ static const char network_script[] =
 	"neighbour server-side 2 10 11 12 20 21 30 31 40 41 42 43 50 254\n"
 	"neighbour narrow-side 4 10 11\n"
 	"ip route add 10.0.3.0/24 via 10.0.2.254\n"
+	"ip route add 10.100.0.0/16 via 10.0.2.254\n"
 	"ip route add fd00:3::/64 via fd00:2::254\n"
 	"ip route add blackhole 10.0.5.0/24\n"
 	"ip route add blackhole fd00:5::/64\n";
