@@ -29,6 +29,38 @@ _Static_assert(sizeof(struct answer) - __builtin_offsetof(struct answer, icmp) =
 		       5 * ANSWER_SUM_CHUNK,
 	       "the sum covers ICMP header and quote");
 
+/* How many senders one CPU tells in a second that their hop limit was used up: such packets can be made at will (RFC 4443, 2.4 (f)). Of a size
+ * that is too big they are always told: nothing else helps them. */
+#define ANSWER_EXPIRED_PER_SECOND 1000
+#define ANSWER_SECOND		  1000000000ULL
+
+struct answer_budget {
+	__u64 second;
+	__u64 answers;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct answer_budget);
+} answer_budgets SEC(".maps");
+
+static __always_inline bool answer_is_within_budget(void)
+{
+	__u64 second = bpf_ktime_get_coarse_ns() / ANSWER_SECOND;
+	__u32 first = 0;
+	struct answer_budget *budget = bpf_map_lookup_elem(&answer_budgets, &first);
+
+	if (!budget)
+		return false;
+	if (budget->second != second) {
+		budget->second = second;
+		budget->answers = 0;
+	}
+	return budget->answers++ < ANSWER_EXPIRED_PER_SECOND;
+}
+
 static __always_inline void answer_head_ipv4(struct answer *answer, const struct packet *packet,
 					     __u32 quoted)
 {
@@ -177,6 +209,8 @@ __noinline int answer_send(struct packet_context *context, __u32 hop)
 
 	if (!context || !scratch)
 		return OUTCOME_drop_internal;
+	if (hop == HOP_EXPIRED && !answer_is_within_budget())
+		return OUTCOME_drop_hop_limit;
 	packet = &scratch->packet;
 	quoted = answer_compose(context, scratch, hop);
 	if (!quoted)

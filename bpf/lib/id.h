@@ -15,6 +15,7 @@
 
 #include "packet.h"
 
+#define ID_BATCH_MAX   128 /* datagrams in one batch: what the kernel allows (UDP_MAX_SEGMENTS) */
 #define ID_BYTES(byte) (0x0101010101010101ULL * (byte)) /* eight times the same byte */
 #define ID_HIGH	       ID_BYTES(0x80)
 
@@ -183,6 +184,54 @@ __noinline int id_read(struct packet_context *context, __u32 offset, __u32 size)
 	if (result)
 		return result;
 	return id_check(&scratch->id, (length + 7) / 8);
+}
+
+struct id_batch {
+	struct packet_context *context;
+	struct scratch *scratch;
+	__u32 offset;	  /* of the id field in the first datagram */
+	__u32 size;	  /* of the field */
+	__u32 segment;	  /* payload bytes of a datagram */
+	__u32 end;	  /* of the last one's payload */
+	__u64 difference; /* not 0: somewhere */
+};
+
+/* Compares one datagram's id field with the first one's, which is in scratch->id. Returns 1 at the end. */
+static long id_compare_next(__u32 index, struct id_batch *batch)
+{
+	__u32 offset = batch->offset + (index + 1) * batch->segment;
+	struct id_block *other = &batch->scratch->other_id;
+
+	if (offset + batch->size > batch->end)
+		return 1;
+	if (id_load(batch->context, offset, batch->size, other))
+		return 1;
+	for (int i = 0; i < ID_LENGTH_MAX / 8; i++)
+		batch->difference |= batch->scratch->id.word[i] ^ other->word[i];
+	return batch->difference != 0;
+}
+
+/*
+ * Do all datagrams of a batch that the device is to cut (UDP_SEGMENT) have the same id field as the first? A program cannot cut it, and so
+ * sends all of it one way. offset, size: of the field in the first datagram; segment: payload bytes of one. Overwrites scratch->id.
+ * A global function: verified once.
+ */
+__noinline int id_batch_is_mixed(struct packet_context *context, __u32 offset, __u32 size,
+				 __u32 segment)
+{
+	struct id_batch batch = {
+		.context = context,
+		.scratch = scratch_get(),
+		.offset = offset,
+		.size = size,
+		.segment = segment,
+	};
+
+	if (!context || !batch.scratch || id_load(context, offset, size, &batch.scratch->id))
+		return 0;
+	batch.end = batch.scratch->packet.payload_end;
+	bpf_loop(ID_BATCH_MAX, id_compare_next, &batch, 0);
+	return batch.difference != 0;
 }
 
 /*

@@ -92,6 +92,7 @@ struct scratch {
 	struct fragment_key fragment_key;
 	struct fragment fragment;
 	struct id_block id;
+	struct id_block other_id;
 	__u32 id_length;
 	__u8 options[64]; /* of an IPv4 header */
 	__u32 option_position;

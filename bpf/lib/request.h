@@ -76,10 +76,13 @@ static __always_inline __u32 request_read_id(struct packet_context *context,
 	const struct packet *packet = &scratch->packet;
 	__u32 start = packet->payload_offset + request->service->id_offset;
 	__u32 size = request->service->id_length;
+	__u32 segment = context_segment_size(context);
 	int length;
 
 	if (start + size > packet->payload_end)
 		return OUTCOME_drop_id_outside_packet;
+	if (segment && id_batch_is_mixed(context, start, size, segment))
+		count(NOTE_note_batch_mixed);
 	length = id_read(context, start, size);
 	if (length == -EINVAL)
 		return OUTCOME_drop_id_invalid;
@@ -93,6 +96,13 @@ static __always_inline __u32 request_read_id(struct packet_context *context,
 	scratch->id_length = length;
 	request->key = ring_hash_id(request->ring, &scratch->id, length, &request->key_low);
 	return OUTCOME_COUNT;
+}
+
+/* Is the packet with that outcome on its way to the replica? */
+static __always_inline bool request_was_sent(__u32 outcome)
+{
+	return outcome == OUTCOME_forwarded || outcome == OUTCOME_forwarded_by_stack ||
+	       outcome == OUTCOME_delivered_locally;
 }
 
 /* The outcome of a packet that does not go on to that next hop; OUTCOME_COUNT: it does. */
@@ -160,11 +170,11 @@ static __always_inline __u32 request_by_offset(struct packet_context *context,
 						flow ? flow->translated_port
 						     : scratch->packet.source_port);
 	}
-	if (outcome != OUTCOME_COUNT) {
+	if (outcome == OUTCOME_COUNT)
+		outcome = request_send(context, scratch, hop);
+	if (!request_was_sent(outcome))
 		route_cancelled(scratch, request, slot);
-		return outcome;
-	}
-	return request_send(context, scratch, hop);
+	return outcome;
 }
 
 /*
@@ -245,18 +255,18 @@ static __always_inline __u32 request_by_address(struct packet_context *context,
 		else
 			outcome = flow_remember(request->service_index, slot, state, port);
 	}
-	if (outcome != OUTCOME_COUNT) {
-		if (decided)
-			route_cancelled(scratch, request, slot);
-		return outcome;
+	if (outcome == OUTCOME_COUNT) {
+		if (keep && packet->protocol == IPPROTO_TCP) {
+			if (flow_follow(flow, packet->tcp_flags, FLOW_FIN_FROM_CLIENT))
+				connection_closed(scratch, flow);
+		} else if (!keep && state == FLOW_ESTABLISHED) {
+			count(NOTE_note_flow_adopted);
+		}
+		outcome = request_send(context, scratch, hop);
 	}
-	if (keep && packet->protocol == IPPROTO_TCP) {
-		if (flow_follow(flow, packet->tcp_flags, FLOW_FIN_FROM_CLIENT))
-			connection_closed(scratch, flow);
-	} else if (!keep && state == FLOW_ESTABLISHED) {
-		count(NOTE_note_flow_adopted);
-	}
-	return request_send(context, scratch, hop);
+	if (decided && !request_was_sent(outcome))
+		route_cancelled(scratch, request, slot);
+	return outcome;
 }
 
 /* A packet to the service with that index. */

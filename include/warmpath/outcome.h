@@ -51,34 +51,38 @@
 	X(drop_port_exhausted, DROP, "no free source port towards the replica for this client")    \
 	X(drop_icmp_unrelated, DROP, "ICMP error to a service about no flow of ours")              \
 	X(drop_no_route, DROP, "no route to the next hop, or forwarding is off")                   \
+	X(drop_hop_limit, DROP,                                                                    \
+	  "TTL or hop limit used up at the router, and many senders were told so in this second")  \
 	X(drop_rewrite_failed, DROP, "the kernel refused to rewrite the packet")                   \
 	X(drop_internal, DROP,                                                                     \
 	  "a map or table of ours was missing: a fault of the program or of its agent")
 
-#define WARMPATH_NOTES(X)                                                                 \
-	X(note_flow_created, "a flow was written")                                        \
-	X(note_flow_adopted,                                                              \
-	  "a TCP flow was taken up in mid-stream (its entry had been evicted or lost)")   \
-	X(note_flow_closed, "a TCP flow ended by FIN or RST")                             \
-	X(note_port_translated,                                                           \
-	  "a flow got another source port, as its own was taken towards that replica")    \
-	X(note_return_restored,                                                           \
-	  "the return entry of a flow had been evicted and was written again")            \
-	X(note_keyless, "a request without an id: routed by its content or by load")      \
-	X(note_decision_contended,                                                        \
-	  "a decision was made again, as another CPU had changed the loads meanwhile")    \
-	X(note_request_superseded,                                                        \
-	  "a request came again while it was open: its former charge was given back")     \
-	X(note_request_completed, "a request was answered and its charge given back")     \
-	X(note_request_failed,                                                            \
-	  "a request ended without a full answer and its charge was given back")          \
-	X(note_request_timed_out,                                                         \
-	  "a request was not answered in time and its charge was given back")             \
-	X(note_request_untracked,                                                         \
-	  "a request could not be remembered: it was routed without being charged")       \
-	X(note_placement_written, "a placement was written after a successful answer")    \
-	X(note_load_repaired,                                                             \
-	  "a charge without a request (evicted from the table) was found and taken back") \
+#define WARMPATH_NOTES(X)                                                                  \
+	X(note_flow_created, "a flow was written")                                         \
+	X(note_flow_adopted,                                                               \
+	  "a TCP flow was taken up in mid-stream (its entry had been evicted or lost)")    \
+	X(note_flow_closed, "a TCP flow ended by FIN or RST")                              \
+	X(note_port_translated,                                                            \
+	  "a flow got another source port, as its own was taken towards that replica")     \
+	X(note_return_restored,                                                            \
+	  "the return entry of a flow had been evicted and was written again")             \
+	X(note_batch_mixed,                                                                \
+	  "datagrams with different ids in one uncut batch: all went where the first did") \
+	X(note_keyless, "a request without an id: routed by its content or by load")       \
+	X(note_decision_contended,                                                         \
+	  "a decision was made again, as another CPU had changed the loads meanwhile")     \
+	X(note_request_superseded,                                                         \
+	  "a request came again while it was open: its former charge was given back")      \
+	X(note_request_completed, "a request was answered and its charge given back")      \
+	X(note_request_failed,                                                             \
+	  "a request ended without a full answer and its charge was given back")           \
+	X(note_request_timed_out,                                                          \
+	  "a request was not answered in time and its charge was given back")              \
+	X(note_request_untracked,                                                          \
+	  "a request could not be remembered: it was routed without being charged")        \
+	X(note_placement_written, "a placement was written after a successful answer")     \
+	X(note_load_repaired,                                                              \
+	  "a charge without a request (evicted from the table) was found and taken back")  \
 	X(note_event_dropped, "an event found the ring buffer `events` full")
 
 enum packet_outcome {

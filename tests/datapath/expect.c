@@ -44,7 +44,10 @@ static enum link link_towards(const char *address)
 
 	if (sscanf(address, "10.0.%u.", &network) != 1)
 		sscanf(address, "fd00:%u::", &network);
-	return network == 1 ? LINK_CLIENTS : network == 4 ? LINK_NARROW : LINK_SERVERS;
+	return network == 1   ? LINK_CLIENTS
+	       : network == 4 ? LINK_NARROW
+	       : network == 7 ? LINK_WIDE
+			      : LINK_SERVERS;
 }
 
 /* The link addresses with which a packet leaves. */

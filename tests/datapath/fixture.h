@@ -25,6 +25,7 @@ enum fixture_service {
 	SERVICE_EMPTY,	    /* no replica is active */
 	SERVICE_LOCAL,	    /* its replica is this machine */
 	SERVICE_GATEWAY,    /* its replica is behind a gateway */
+	SERVICE_JUMBO, /* its replica is behind a link with a large MTU; the id is far behind in the payload */
 	SERVICE_COUNT,
 };
 
@@ -94,6 +95,7 @@ struct fixture_kind {
 	bool multicast;	  /* to a group's link address */
 	int segment_size; /* tc: the device is to cut it so */
 	bool only_tc;
+	bool only_xdp; /* larger than an skb of a test run may be */
 	const struct packet_spec *before
 		[2]; /* sent first, by the client or, if from 10.0.2.0/24 and the like, by a replica */
 

@@ -71,10 +71,11 @@ const struct fixture_table *const fixture_tables[] = {
 
 uint8_t fixture_long_payload[LONG_PAYLOAD_SIZE];
 
-/* The ids of services "chat" and "narrow" at once: offset 0, 6 bytes, and offset 8, 16 bytes. */
+/* The ids of services "narrow", "chat" and "jumbo" at once: 6 bytes at 0, 16 at 8, 6 at 5000. */
 void fixture_prepare(void)
 {
 	for (int i = 0; i < LONG_PAYLOAD_SIZE; i++)
 		fixture_long_payload[i] = i * 7 + i / 256;
 	memcpy(fixture_long_payload, "conv-1xx" CHAT_ID, 24);
+	memcpy(fixture_long_payload + 5000, "conv-1", 6);
 }

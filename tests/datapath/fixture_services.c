@@ -137,4 +137,15 @@ const struct world_service fixture_services[SERVICE_COUNT] =
 				.id_length = 6,
 				.replicas = {{"gateway-0", "10.0.3.10", "fd00:3::10", 9950}},
 			},
+		[SERVICE_JUMBO] =
+			{
+				.name = "jumbo",
+				.addresses = {"10.9.9.97", "fd00:9::97"},
+				.port = 8970,
+				.protocols = UDP,
+				.id_from = ID_FROM_OFFSET,
+				.id_offset = 5000,
+				.id_length = 6,
+				.replicas = {{"jumbo-0", "10.0.7.10", "fd00:7::10", 9970}},
+			},
 };

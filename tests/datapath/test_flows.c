@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "expect.h"
@@ -385,6 +386,33 @@ static void test_fragment_forgotten(void **state)
 	expect_sent(program, LINK_CLIENTS, &later, OUTCOME_not_ours, 0);
 }
 
+/* Packets with a used-up hop limit can be made at will: not all of their senders are told. */
+static void test_answers_are_limited(void **state)
+{
+	struct packet_spec packet = {UDP4(CLIENT4, 50015, "10.9.9.9", 8000), PAYLOAD(CHAT_QUESTION),
+				     .hop_limit = 1};
+	static uint8_t bytes[PACKET_SIZE_MAX];
+	struct timespec from, to;
+	int answered = 0, dropped = 0, length;
+
+	(void)state;
+	expect_link_addresses(&packet, LINK_CLIENTS);
+	length = packet_build(&packet, bytes);
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	while (!dropped && answered < 200000) {
+		struct run run;
+
+		assert_int_equal(world_run(program, LINK_CLIENTS, bytes, length, 0, &run), 0);
+		answered += run.counters[OUTCOME_answered_time_exceeded];
+		dropped += run.counters[OUTCOME_drop_hop_limit];
+	}
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	/* a thousand a second on each CPU; the seconds begin somewhere in between */
+	assert_true(answered <=
+		    1000 * (to.tv_sec - from.tv_sec + 2) * (int)sysconf(_SC_NPROCESSORS_CONF));
+	assert_int_equal(dropped, 1);
+}
+
 static int load(void **state)
 {
 	(void)state;
@@ -421,6 +449,7 @@ int main(void)
 		cmocka_unit_test_setup(test_many_ids_one_client, forget),
 		cmocka_unit_test_setup(test_replica_of_two_services, forget),
 		cmocka_unit_test_setup(test_fragment_forgotten, forget),
+		cmocka_unit_test_setup(test_answers_are_limited, forget),
 	};
 	int failed = 0;
 

@@ -58,7 +58,7 @@ static size_t list_tests(struct CMUnitTest *tests, struct one_test *all)
 			for (enum program program = PROGRAM_XDP; program <= PROGRAM_TC; program++) {
 				struct one_test *test = &all[count];
 
-				if (kind->only_tc && program == PROGRAM_XDP)
+				if (program == PROGRAM_XDP ? kind->only_tc : kind->only_xdp)
 					continue;
 				test->kind = kind;
 				test->program = program;

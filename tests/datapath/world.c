@@ -20,7 +20,8 @@
 
 #define TABLE_SIZE 131072 /* of flows and the like: enough here, and quickly made */
 
-static const char *const link_names[LINK_COUNT] = {"client-side", "server-side", "narrow-side"};
+static const char *const link_names[LINK_COUNT] = {"client-side", "server-side", "narrow-side",
+						   "wide-side"};
 
 static struct pass_bpf *pass;
 static struct router_xdp_bpf *xdp;
@@ -42,6 +43,7 @@ static const char network_script[] =
 	"link client-side 1 1500\n"
 	"link server-side 2 1500\n"
 	"link narrow-side 4 1300\n"
+	"link wide-side 7 9000\n"
 	"neighbour() { # device, network, hosts\n"
 	"	device=$1 network=$2; shift 2\n"
 	"	for host; do\n"
@@ -53,6 +55,7 @@ static const char network_script[] =
 	"neighbour client-side 1 10 11 12 13\n"
 	"neighbour server-side 2 10 11 12 20 21 30 31 40 41 42 43 50 254\n"
 	"neighbour narrow-side 4 10 11\n"
+	"neighbour wide-side 7 10\n"
 	"ip route add 10.0.3.0/24 via 10.0.2.254\n"
 	"ip route add 10.100.0.0/16 via 10.0.2.254\n"
 	"ip route add fd00:3::/64 via fd00:2::254\n"
@@ -115,7 +118,7 @@ int world_attach_tc(void)
 
 void world_link_address(enum link link, uint8_t mac[6])
 {
-	static const uint8_t networks[LINK_COUNT] = {1, 2, 4};
+	static const uint8_t networks[LINK_COUNT] = {1, 2, 4, 7};
 
 	memcpy(mac, (uint8_t[]){2, 0, 0, 0, networks[link], 1}, 6);
 }

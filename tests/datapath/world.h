@@ -28,6 +28,7 @@ enum link {
 	LINK_CLIENTS,
 	LINK_SERVERS,
 	LINK_NARROW, /* MTU 1300: replicas in 10.0.4.0/24, fd00:4::/64 */
+	LINK_WIDE,   /* MTU 9000: replicas in 10.0.7.0/24, fd00:7::/64 */
 	LINK_COUNT,
 };
 
