@@ -2,6 +2,10 @@
 /*
  * One XDP program on one interface through libxdp's dispatcher, where it can share the interface with the XDP programs of others.
  *
+ * Seen with libxdp 1.3.1 (Debian 12): works on Linux 6.1. Kernels 6.12.95 and 7.2 refuse a program that may change packet data in the place of
+ * one that does not ("Extension program changes packet data"), as that dispatcher's is; there, as where such programs are not
+ * allowed at all, the caller falls back to a link of its own.
+ *
  * Owns: finding out whether the kernel can do it, our place in the dispatcher. May not know: configuration, plain links.
  */
 #ifndef WARMPATH_AGENT_ATTACH_DISPATCHER_H
