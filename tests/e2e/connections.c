@@ -7,9 +7,10 @@
  * FILE has a line "ID ADDRESS" for each connection. Standard input says when to use them, a command a line:
  *     round            one request on each connection, all at the same time; opens those not opened yet
  *     rounds N PAUSE   N times that, PAUSE milliseconds apart, reported as one
+ *     end              as the end of standard input: all connections are closed
  * Each command is answered by a line "ID REPLICA" for each connection, or "ID - REASON" if it is broken, and a last line
  *     round answered=N broken=N moved=N       (moved: another replica than on the connection's first request)
- * A broken connection stays broken: it is never opened again. At the end of standard input all are closed.
+ * A broken connection stays broken: it is never opened again.
  * With --source-port all connections come from that port.
  */
 #include <err.h>
@@ -282,6 +283,8 @@ int main(int argc, char **argv)
 		unsigned int count = 1, pause = 0;
 		size_t moved = 0;
 
+		if (!strcmp(line, "end\n"))
+			break;
 		if (strcmp(line, "round\n") && sscanf(line, "rounds %u %u", &count, &pause) != 2)
 			errx(2, "unknown command: %s", line);
 		for (unsigned int number = 0; number < count; number++) {
