@@ -9,8 +9,7 @@
 
 struct entry {
 	struct span content;
-	uint64_t
-		lead; /* of its text: most entries are ruled out by it, without a look at their tokens */
+	struct text_lead lead; /* of its text: mostly it is enough to compare */
 };
 
 struct prompt_cache {
@@ -54,40 +53,42 @@ static struct span take(struct prompt_cache *cache, uint32_t index)
 }
 
 /* Drops the entries that `content` begins with. */
-static void drop_contained(struct prompt_cache *cache, struct span content, uint64_t lead,
-			   uint32_t bound)
+static void drop_contained(struct prompt_cache *cache, struct span content,
+			   const struct text_lead *lead)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < cache->count; i++) {
-		struct entry entry = cache->entries[i];
-		uint32_t length = entry.content.length;
+		struct entry *entry = &cache->entries[i];
+		uint32_t length = entry->content.length;
 
-		if (length < content.length && (entry.lead == lead || length <= bound) &&
-		    span_common(entry.content, content) == length) {
+		if (length < content.length &&
+		    span_common_by_lead(entry->content, &entry->lead, content, lead) == length) {
 			cache->tokens -= length;
-			text_release(entry.content.text);
+			text_release(entry->content.text);
 			continue;
 		}
-		cache->entries[kept++] = entry;
+		if (kept != i)
+			cache->entries[kept] = *entry;
+		kept++;
 	}
 	cache->count = kept;
 }
 
 int64_t prompt_cache_save(struct prompt_cache *cache, struct span content)
 {
-	uint32_t drop = 0, bound;
-	uint64_t lead;
+	struct text_lead lead;
+	uint32_t drop = 0;
 
 	if (!content.length || content.length > cache->limit_tokens)
 		return 0;
-	lead = text_lead(content.text, &bound);
+	lead = text_lead(content.text);
 	for (uint32_t i = 0; i < cache->count; i++) {
 		const struct entry *entry = &cache->entries[i];
 
 		if (entry->content.length >= content.length &&
-		    (entry->lead == lead || content.length <= bound) &&
-		    span_common(entry->content, content) == content.length)
+		    span_common_by_lead(entry->content, &entry->lead, content, &lead) ==
+			    content.length)
 			return 0;
 	}
 	if (cache->count == cache->capacity) {
@@ -99,7 +100,7 @@ int64_t prompt_cache_save(struct prompt_cache *cache, struct span content)
 		cache->entries = entries;
 		cache->capacity = capacity;
 	}
-	drop_contained(cache, content, lead, bound);
+	drop_contained(cache, content, &lead);
 	while (cache->tokens + content.length > cache->limit_tokens) {
 		cache->tokens -= cache->entries[drop].content.length;
 		text_release(cache->entries[drop++].content.text);
@@ -120,17 +121,13 @@ struct span prompt_cache_load(struct prompt_cache *cache, struct span content, s
 	double kept_best = content.length ? (double)common / content.length : -1;
 	uint32_t common_best = common;
 	int64_t best = -1;
-	uint32_t bound;
-	uint64_t lead = text_lead(prompt.text, &bound);
+	struct text_lead lead = text_lead(prompt.text);
 
 	for (uint32_t i = 0; i < cache->count; i++) {
 		const struct entry *entry = &cache->entries[i];
 		double kept;
 
-		if (entry->lead != lead &&
-		    (bound <= common_best || bound < KEPT_SHARE_LEAST * entry->content.length))
-			continue;
-		common = span_common(entry->content, prompt);
+		common = span_common_by_lead(entry->content, &entry->lead, prompt, &lead);
 		kept = (double)common / entry->content.length;
 		if (kept >= KEPT_SHARE_LEAST && kept > kept_best && common > common_best) {
 			kept_best = kept;

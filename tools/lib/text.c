@@ -7,12 +7,8 @@
 
 #include "random.h"
 
-/*
- * The lead is made of the first LEAD_PIECES pieces but for the last one's length: in a chat that is system prompt and first message. Behind
- * the place where two texts part, tokens may be equal by chance: more than LEAD_CHANCE of them in a row never are.
- */
+/* Template opening, system prompt, template between, first message. */
 #define LEAD_PIECES 4
-#define LEAD_CHANCE 16
 
 /* Seeds of pieces that are not words have this in their upper half and the role in the lower one. */
 #define SEED_OPENING 0xffffffff00000000ull
@@ -32,7 +28,7 @@ struct text {
 	uint32_t length;
 	uint32_t piece_count, piece_capacity;
 	uint32_t token_capacity;
-	uint64_t lead;
+	struct text_lead lead;
 	struct piece *pieces; /* planned */
 	uint32_t *tokens;     /* read */
 };
@@ -66,6 +62,41 @@ uint32_t text_length(const struct text *text)
 	return text->length;
 }
 
+uint32_t word_token(uint64_t seed, uint32_t index)
+{
+	/* multiply and shift instead of a division: this is the hot line of spelling */
+	uint64_t mixed = random_mix(seed + (index + 1ull) * 0x9e3779b97f4a7c15ull);
+
+	return (uint32_t)(((mixed >> 32) * VOCABULARY_SIZE) >> 32);
+}
+
+static uint32_t piece_token(uint64_t seed, uint32_t index)
+{
+	static const uint32_t opening[] = {TOKEN_BEGIN, TOKEN_MESSAGE_START, 0, TOKEN_NEWLINE};
+	static const uint32_t between[] = {TOKEN_MESSAGE_END, TOKEN_NEWLINE, TOKEN_MESSAGE_START, 0,
+					   TOKEN_NEWLINE};
+	uint32_t role = TOKEN_SYSTEM + (uint32_t)seed;
+
+	if ((seed & SEED_KIND) == SEED_OPENING)
+		return opening[index] ? opening[index] : role;
+	if ((seed & SEED_KIND) == SEED_BETWEEN)
+		return between[index] ? between[index] : role;
+	return word_token(seed, index);
+}
+
+static void set_lead(struct text *text)
+{
+	const struct piece *last = &text->pieces[LEAD_PIECES - 1];
+	struct text_lead *lead = &text->lead;
+
+	for (uint32_t i = 0; i + 1 < LEAD_PIECES; i++)
+		lead->start =
+			random_seed(lead->start, text->pieces[i].seed, text->pieces[i + 1].start);
+	lead->branch = last->seed;
+	lead->length = last->start;
+	lead->token = piece_token(last->seed, 0);
+}
+
 static int append_piece(struct text *text, uint64_t seed, uint32_t count)
 {
 	if (!count)
@@ -83,15 +114,12 @@ static int append_piece(struct text *text, uint64_t seed, uint32_t count)
 	text->pieces[text->piece_count++] = (struct piece){.seed = seed, .start = text->length};
 	text->length += count;
 	if (text->piece_count == LEAD_PIECES)
-		for (uint32_t i = 0; i < LEAD_PIECES; i++)
-			text->lead = random_seed(text->lead, text->pieces[i].seed,
-						 text->pieces[i].start);
+		set_lead(text);
 	return 0;
 }
 
-uint64_t text_lead(const struct text *text, uint32_t *bound)
+struct text_lead text_lead(const struct text *text)
 {
-	*bound = text->lead ? text->pieces[LEAD_PIECES - 1].start + LEAD_CHANCE : UINT32_MAX;
 	return text->lead;
 }
 
@@ -152,28 +180,6 @@ struct text *text_copy(struct span span)
 	return copy;
 }
 
-uint32_t word_token(uint64_t seed, uint32_t index)
-{
-	/* multiply and shift instead of a division: this is the hot line of spelling */
-	uint64_t mixed = random_mix(seed + (index + 1ull) * 0x9e3779b97f4a7c15ull);
-
-	return (uint32_t)(((mixed >> 32) * VOCABULARY_SIZE) >> 32);
-}
-
-static uint32_t piece_token(uint64_t seed, uint32_t index)
-{
-	static const uint32_t opening[] = {TOKEN_BEGIN, TOKEN_MESSAGE_START, 0, TOKEN_NEWLINE};
-	static const uint32_t between[] = {TOKEN_MESSAGE_END, TOKEN_NEWLINE, TOKEN_MESSAGE_START, 0,
-					   TOKEN_NEWLINE};
-	uint32_t role = TOKEN_SYSTEM + (uint32_t)seed;
-
-	if ((seed & SEED_KIND) == SEED_OPENING)
-		return opening[index] ? opening[index] : role;
-	if ((seed & SEED_KIND) == SEED_BETWEEN)
-		return between[index] ? between[index] : role;
-	return word_token(seed, index);
-}
-
 uint32_t text_token(const struct text *text, uint32_t index)
 {
 	uint32_t low = 0, high = text->piece_count;
@@ -231,6 +237,20 @@ uint32_t span_common(struct span a, struct span b)
 	if (a.text->tokens && b.text->tokens)
 		return common_tokens(a.text->tokens, b.text->tokens, limit);
 	return common_pieces(a.text, b.text, limit);
+}
+
+uint32_t span_common_by_lead(struct span a, const struct text_lead *lead_a, struct span b,
+			     const struct text_lead *lead_b)
+{
+	uint32_t common = lead_a->length;
+
+	/* part behind the same start, and at its next token already */
+	if (!common || lead_a->start != lead_b->start || lead_a->branch == lead_b->branch ||
+	    lead_a->token == lead_b->token)
+		return span_common(a, b);
+	if (common > a.length)
+		common = a.length;
+	return common < b.length ? common : b.length;
 }
 
 void word_spell(uint32_t token, char letters[WORD_LENGTH])

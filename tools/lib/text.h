@@ -79,10 +79,24 @@ uint32_t text_token(const struct text *text, uint32_t index);
 uint32_t span_common(struct span a, struct span b);
 
 /*
- * A fingerprint of how a planned text begins, for comparing one with many: two texts whose leads differ have at most *bound tokens in
- * common, where *bound comes with either of them. Of a read text, or one that has hardly begun: 0, and no bound.
+ * How a planned text begins, for comparing one with many without looking at their tokens: in a chat that is the system prompt and the
+ * first message. Of a read text, or one that has hardly begun, all zero.
  */
-uint64_t text_lead(const struct text *text, uint32_t *bound);
+struct text_lead {
+	uint64_t
+		start; /* fingerprint of all pieces before the last one looked at: the system prompt */
+	uint64_t branch; /* and of that one: the first message */
+	uint32_t length; /* of the start, in tokens */
+	uint32_t token;	 /* the one behind it */
+};
+
+struct text_lead text_lead(const struct text *text);
+
+/*
+ * span_common(), from the leads of the two texts where they say enough.
+ */
+uint32_t span_common_by_lead(struct span a, const struct text_lead *lead_a, struct span b,
+			     const struct text_lead *lead_b);
 
 /* Token `index` of the word generator `seed`. */
 uint32_t word_token(uint64_t seed, uint32_t index);

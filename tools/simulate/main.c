@@ -17,13 +17,14 @@
 #include "policy_specification.h"
 #include "simulation.h"
 
-#define POLICIES_MAX 64
+#define POLICIES_MAX	     64
+#define GROWTH_CONVERSATIONS 1000 /* of each replica */
 
 struct options {
 	const char *profile_path, *trace_path, *model_name, *out, *seeds;
 	const char *policies[POLICIES_MAX];
 	uint32_t policy_count, growth_replicas;
-	uint32_t scale_to;
+	uint32_t scale_to, conversations;
 	double scale_at_s;
 	struct trace_options trace;
 	struct simulation_settings settings;
@@ -86,7 +87,7 @@ static const struct argp_option options[] = {
 	{"out", OPTION_OUT, "DIRECTORY", 0,
 	 "a CSV and a JSON file a run; runs whose JSON is there are not repeated", 0},
 	{"growth", OPTION_GROWTH, "N", 0,
-	 "show how the cost grows, up to N replicas with 1,000 conversations each", 0},
+	 "show how the cost grows, up to N replicas with --conversations (default 1,000) each", 0},
 	{0},
 };
 
@@ -137,8 +138,7 @@ static error_t parse(int key, char *value, struct argp_state *state)
 		o->profile_path = value;
 		break;
 	case OPTION_CONVERSATIONS:
-		o->profile.conversations =
-			argument_count(state, "--conversations", value, 1, 1000000);
+		o->conversations = argument_count(state, "--conversations", value, 1, 1000000);
 		break;
 	case OPTION_TRACE:
 		o->trace_path = value;
@@ -415,11 +415,19 @@ static int run_all(struct options *o)
 
 /* --- how the cost grows ------------------------------------------------------------------------------------------------ */
 
+static double cpu_seconds(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;
+}
+
 static int show_growth(struct options *o)
 {
 	static const uint32_t sizes[] = {1, 3, 10, 30, 100, 300, 1000};
 	static struct simulation_result result;
-	double window = o->profile.arrival_window_s * 1000 * 3 / o->profile.conversations;
+	uint32_t each = o->conversations ? o->conversations : GROWTH_CONVERSATIONS;
 	struct error error;
 
 	if (!o->profile_path ||
@@ -429,25 +437,24 @@ static int show_growth(struct options *o)
 		return 1;
 	}
 	/* the same arrivals at each replica as in the profile with three */
-	o->profile.arrival_window_s = window;
+	o->profile.arrival_window_s *= each * 3.0 / o->profile.conversations;
 	printf("policy %s\n%8s %13s %10s %12s %9s %11s %11s %9s\n", o->policies[0], "replicas",
-	       "conversations", "requests", "events", "seconds", "us/request", "simulated s",
+	       "conversations", "requests", "events", "CPU s", "us/request", "simulated s",
 	       "peak MiB");
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && sizes[i] <= o->growth_replicas;
+	     i++) {
+		double before = cpu_seconds(), took;
 		struct rusage usage;
-		double started = now_seconds(), took;
 
-		if (sizes[i] > o->growth_replicas)
-			break;
 		o->settings.replicas = sizes[i];
-		o->profile.conversations = sizes[i] * 1000;
+		o->profile.conversations = sizes[i] * each;
 		if (simulation_run(&o->settings, NULL, NULL, &result, &error)) {
 			fprintf(stderr, "simulate: %s\n", error.text);
 			return 1;
 		}
-		took = now_seconds() - started;
+		took = cpu_seconds() - before;
 		getrusage(RUSAGE_SELF, &usage);
-		printf("%8u %13u %10u %12llu %9.2f %11.2f %11.0f %9ld\n", sizes[i], sizes[i] * 1000,
+		printf("%8u %13u %10u %12llu %9.2f %11.2f %11.0f %9ld\n", sizes[i], sizes[i] * each,
 		       result.requests, (unsigned long long)result.events, took,
 		       took * 1e6 / result.requests, result.duration_s, usage.ru_maxrss / 1024);
 		fflush(stdout);
@@ -457,7 +464,6 @@ static int show_growth(struct options *o)
 
 static int prepare(struct options *o, struct trace *trace)
 {
-	uint32_t conversations = o->profile.conversations;
 	char error[TOOLS_ERROR_SIZE];
 	int result = cost_model_load(o->model_name, &o->settings.model, error);
 
@@ -478,8 +484,8 @@ static int prepare(struct options *o, struct trace *trace)
 		}
 	} else if (!result) {
 		result = profile_read(o->profile_path, &o->profile, error);
-		if (conversations)
-			o->profile.conversations = conversations;
+		if (o->conversations && !o->growth_replicas)
+			o->profile.conversations = o->conversations;
 		if (!result &&
 		    o->profile.max_context_tokens >= o->settings.replica.context_tokens) {
 			snprintf(
