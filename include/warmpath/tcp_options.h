@@ -42,61 +42,91 @@ struct tcp_options {
 	__u8 reserved[3];
 };
 
-static __always_inline __u32 tcp_option_word(const __u8 *options, __u32 at)
+/*
+ * Options in memory, and a walk over them as far as it has come. In BPF it lies in a map: what is loaded from there is an unknown number to the
+ * verifier, so that its own walk ends after one round.
+ */
+struct tcp_options_walk {
+	__u8 bytes[TCP_OPTIONS_SIZE]; /* what is behind the options has no influence */
+	struct tcp_options found;
+	__u32 at;
+	__u32 length;
+	__s32 result;
+	__u32 reserved;
+};
+
+static __always_inline __u32 tcp_option_byte(const struct tcp_options_walk *walk, __u32 offset)
 {
-	return (__u32)options[at & 63] << 24 | (__u32)options[(at + 1) & 63] << 16 |
-	       (__u32)options[(at + 2) & 63] << 8 | options[(at + 3) & 63];
+	__u32 at = (walk->at + offset) & (TCP_OPTIONS_SIZE - 1);
+
+	WARMPATH_BARRIER(at);
+	return walk->bytes[at];
+}
+
+static __always_inline __u32 tcp_option_word(const struct tcp_options_walk *walk, __u32 offset)
+{
+	return tcp_option_byte(walk, offset) << 24 | tcp_option_byte(walk, offset + 1) << 16 |
+	       tcp_option_byte(walk, offset + 2) << 8 | tcp_option_byte(walk, offset + 3);
+}
+
+/* One option. context: where the pointer to the walk is. Returns 1 when the walk is over. */
+static __attribute__((unused)) long tcp_options_step(__u32 index, void *context)
+{
+	struct tcp_options_walk *walk = *(struct tcp_options_walk **)context;
+	struct tcp_options *found = &walk->found;
+	__u32 kind, size;
+
+	(void)index;
+	if (walk->at >= walk->length)
+		return 1;
+	kind = tcp_option_byte(walk, 0);
+	if (kind == TCP_OPTION_END)
+		return 1;
+	if (kind == TCP_OPTION_NOTHING) {
+		walk->at++;
+		return 0;
+	}
+	size = tcp_option_byte(walk, 1);
+	if (size < 2 || walk->at + size > walk->length) {
+		walk->result = -EINVAL;
+		return 1;
+	}
+	if (kind == TCP_OPTION_TIMESTAMPS && size == 10) {
+		found->timestamp_value = tcp_option_word(walk, 2);
+		found->timestamp_echo = tcp_option_word(walk, 6);
+		found->timestamps = 1;
+	} else if (kind == TCP_OPTION_SEGMENT_SIZE && size == 4) {
+		found->segment_size = tcp_option_word(walk, 0);
+	} else if (kind == TCP_OPTION_SCALE && size == 3) {
+		__u32 scale = tcp_option_byte(walk, 2);
+
+		/* RFC 7323, 2.3: more than 14 counts as 14 */
+		found->scale = scale > TCP_SCALE_MAX ? TCP_SCALE_MAX : scale;
+	} else if (kind == TCP_OPTION_SACK_PERMITTED && size == 2) {
+		found->sack_permitted = 1;
+	}
+	walk->at += size;
+	return 0;
 }
 
 /*
- * Reads `length` (0 .. TCP_OPTIONS_MAX) bytes of options; `options` has TCP_OPTIONS_SIZE bytes. Unknown options are skipped, of equal
- * ones the last counts, as in Linux. 0; -EINVAL: an option's length is impossible, and nothing in `found` is to be relied upon.
+ * Reads the first `length` (0 .. TCP_OPTIONS_MAX) of walk->bytes into walk->found. Unknown options are skipped, of equal ones the last
+ * counts, as in Linux. 0; -EINVAL: an option's length is impossible, and nothing of what was found is to be relied upon.
  */
-static __always_inline int tcp_options_read(const __u8 *options, __u32 length,
-					    struct tcp_options *found)
+static __always_inline int tcp_options_read(struct tcp_options_walk *walk, __u32 length)
 {
-	__u32 at = 0;
-
-	found->timestamp_value = 0;
-	found->timestamp_echo = 0;
-	found->segment_size = 0;
-	found->scale = TCP_SCALE_NONE;
-	found->sack_permitted = 0;
-	found->timestamps = 0;
-
-	for (int i = 0; i < TCP_OPTIONS_MAX; i++) {
-		__u32 kind, size;
-
-		if (at >= length)
-			return 0;
-		kind = options[at & 63];
-		if (kind == TCP_OPTION_END)
-			return 0;
-		if (kind == TCP_OPTION_NOTHING) {
-			at++;
-			continue;
-		}
-		size = options[(at + 1) & 63];
-		if (size < 2 || at + size > length)
-			return -EINVAL;
-		if (kind == TCP_OPTION_TIMESTAMPS && size == 10) {
-			found->timestamp_value = tcp_option_word(options, at + 2);
-			found->timestamp_echo = tcp_option_word(options, at + 6);
-			found->timestamps = 1;
-		} else if (kind == TCP_OPTION_SEGMENT_SIZE && size == 4) {
-			found->segment_size =
-				(__u16)options[(at + 2) & 63] << 8 | options[(at + 3) & 63];
-		} else if (kind == TCP_OPTION_SCALE && size == 3) {
-			__u8 scale = options[(at + 2) & 63];
-
-			/* RFC 7323, 2.3: more than 14 counts as 14 */
-			found->scale = scale > TCP_SCALE_MAX ? TCP_SCALE_MAX : scale;
-		} else if (kind == TCP_OPTION_SACK_PERMITTED && size == 2) {
-			found->sack_permitted = 1;
-		}
-		at += size;
-	}
-	return 0;
+	__builtin_memset(&walk->found, 0, sizeof(walk->found));
+	walk->found.scale = TCP_SCALE_NONE;
+	walk->at = 0;
+	walk->length = length;
+	walk->result = 0;
+#ifdef __bpf__
+	bpf_loop(TCP_OPTIONS_MAX, tcp_options_step, &walk, 0);
+#else
+	for (__u32 i = 0; i < TCP_OPTIONS_MAX && !tcp_options_step(i, &walk);)
+		i++;
+#endif
+	return walk->result;
 }
 
 /* --- the packed byte -------------------------------------------------------------------------------------- */

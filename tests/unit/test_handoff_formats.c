@@ -129,33 +129,28 @@ static void options_are_found_in_any_order(void **unused)
 	(void)unused;
 	for (size_t i = 0; i < sizeof(options_cases) / sizeof(options_cases[0]); i++) {
 		const struct options_case *test = &options_cases[i];
-		__u8 buffer[TCP_OPTIONS_SIZE] = {0};
-		struct tcp_options found;
+		struct tcp_options_walk walk;
 		int result;
 
-		memset(&found, 0xaa, sizeof(found));
-		memset(found.reserved, 0, sizeof(found.reserved));
-		memcpy(buffer, test->bytes, test->length);
-		result = tcp_options_read(buffer, test->length, &found);
+		memset(&walk, 0xaa, sizeof(walk));
+		memcpy(walk.bytes, test->bytes, test->length);
+		result = tcp_options_read(&walk, test->length);
 		if (result != test->result ||
-		    (!result && memcmp(&found, &test->found, sizeof(found))))
+		    (!result && memcmp(&walk.found, &test->found, sizeof(walk.found))))
 			fail_msg("%s: %d", test->name, result);
 	}
 }
 
 static void random_options_stay_in_bounds(void **unused)
 {
-	struct tcp_options found;
+	struct tcp_options_walk walk;
 	int good = 0;
 
 	(void)unused;
 	for (int round = 0; round < 200000; round++) {
-		/* no slack behind: a byte too far is an error under a memory checker, and 63 is the last there is */
-		__u8 buffer[TCP_OPTIONS_SIZE];
-
-		for (size_t i = 0; i < sizeof(buffer); i++)
-			buffer[i] = random_number() >> (random_number() & 63);
-		good += !tcp_options_read(buffer, random_number() % (TCP_OPTIONS_MAX + 1), &found);
+		for (size_t i = 0; i < sizeof(walk.bytes); i++)
+			walk.bytes[i] = random_number() >> (random_number() & 63);
+		good += !tcp_options_read(&walk, random_number() % (TCP_OPTIONS_MAX + 1));
 	}
 	assert_in_range(good, 1, 199999);
 }
