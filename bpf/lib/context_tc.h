@@ -223,10 +223,15 @@ static __always_inline bool context_checksum_is_partial(struct packet_context *c
 	return checksum && *checksum == before;
 }
 
-/* Makes the frame `length` bytes long, at its end. 0 or a negative errno. */
+/*
+ * Makes the frame `length` bytes long, at its end. 0 or a negative errno. A device's sum over all bytes (COMPLETE) is of no use for what is
+ * written anew, and the kernel drops it when the length changes: so it does in any case.
+ */
 static __always_inline int context_resize(struct packet_context *context, __u32 length)
 {
-	return bpf_skb_change_tail(context, length, 0);
+	int err = context->len == length ? bpf_skb_change_tail(context, length + 1, 0) : 0;
+
+	return err ? err : bpf_skb_change_tail(context, length, 0);
 }
 
 /* Sends the frame back to where it came from. Negative: not done. */
@@ -292,6 +297,40 @@ static __always_inline int context_redirect_neighbour(struct packet_context *con
 			neighbour.ipv6_nh[i] = next_hop->ipv6_dst[i];
 	}
 	return bpf_redirect_neigh(interface, &neighbour, sizeof(neighbour), 0);
+}
+
+/* --- single fields of packets that go on ------------------------------------------------------------------ */
+
+/* Replaces 16 bits at `offset` of a TCP header, checksum included. */
+static __always_inline int context_change_tcp(struct packet_context *context,
+					      const struct packet *packet, __u32 offset,
+					      __be16 before, __be16 after)
+{
+	__u32 start = packet->transport_offset;
+	int err = bpf_l4_csum_replace(context, start + offsetof(struct tcphdr, check), before,
+				      after, sizeof(after));
+
+	return err ?: bpf_skb_store_bytes(context, start + offset, &after, sizeof(after), 0);
+}
+
+/* The same for an IPv4 header. */
+static __always_inline int context_change_ipv4(struct packet_context *context,
+					       const struct packet *packet, __u32 offset,
+					       __be16 before, __be16 after)
+{
+	__u32 start = packet->network_offset;
+	int err = bpf_l3_csum_replace(context, start + offsetof(struct iphdr, check), before, after,
+				      sizeof(after));
+
+	return err ?: bpf_skb_store_bytes(context, start + offset, &after, sizeof(after), 0);
+}
+
+/* Replaces the first word of an IPv6 header: version, traffic class, flow label. */
+static __always_inline int context_change_ipv6(struct packet_context *context,
+					       const struct packet *packet, __be32 word)
+{
+	return bpf_skb_store_bytes(context, packet->network_offset, &word, sizeof(word),
+				   BPF_F_RECOMPUTE_CSUM);
 }
 
 #endif /* WARMPATH_BPF_CONTEXT_TC_H */

@@ -175,28 +175,6 @@ static __always_inline int context_resize(struct packet_context *context, __u32 
 	return bpf_xdp_adjust_tail(context, (int)length - (int)context_length(context));
 }
 
-/* Sends the frame back to where it came from. Negative: not done. */
-static __always_inline int context_send_back(struct packet_context *context)
-{
-	struct ethhdr *ethernet = context_bytes(context, 0, sizeof(*ethernet));
-	__u8 address[ETH_ALEN];
-
-	if (!ethernet)
-		return -EFAULT;
-	__builtin_memcpy(address, ethernet->h_dest, ETH_ALEN);
-	__builtin_memcpy(ethernet->h_dest, ethernet->h_source, ETH_ALEN);
-	__builtin_memcpy(ethernet->h_source, address, ETH_ALEN);
-	return XDP_TX;
-}
-
-/* Is the frame for this machine, and for it alone? XDP sees all that the device hands up, also by mistake or when it listens to everything. */
-static __always_inline bool context_is_for_us(struct packet_context *context)
-{
-	const struct ethhdr *ethernet = context_bytes(context, 0, sizeof(*ethernet));
-
-	return ethernet && !(ethernet->h_dest[0] & 1);
-}
-
 /* May XDP itself send this packet to that interface? Otherwise the kernel's own forwarding has to. */
 static __always_inline bool context_may_redirect(struct packet_context *context, __u32 interface)
 {
@@ -206,6 +184,32 @@ static __always_inline bool context_may_redirect(struct packet_context *context,
 		return false;
 	/* A frame in several buffers: many drivers cannot send one, and would drop it without a word. */
 	return context_length(context) == context_data_end(context) - context_data(context);
+}
+
+/*
+ * Sends the frame back to where it came from. Negative: not done. By redirection where that is possible: a veth whose other end has no XDP
+ * program leaves what is sent with XDP_TX lying in its queue.
+ */
+static __always_inline int context_send_back(struct packet_context *context)
+{
+	struct ethhdr *ethernet = context_bytes(context, 0, sizeof(*ethernet));
+	__u32 interface = context_interface(context);
+	__u8 address[ETH_ALEN];
+
+	if (!ethernet)
+		return -EFAULT;
+	__builtin_memcpy(address, ethernet->h_dest, ETH_ALEN);
+	__builtin_memcpy(ethernet->h_dest, ethernet->h_source, ETH_ALEN);
+	__builtin_memcpy(ethernet->h_source, address, ETH_ALEN);
+	return context_may_redirect(context, interface) ? bpf_redirect(interface, 0) : XDP_TX;
+}
+
+/* Is the frame for this machine, and for it alone? XDP sees all that the device hands up, also by mistake or when it listens to everything. */
+static __always_inline bool context_is_for_us(struct packet_context *context)
+{
+	const struct ethhdr *ethernet = context_bytes(context, 0, sizeof(*ethernet));
+
+	return ethernet && !(ethernet->h_dest[0] & 1);
 }
 
 /* Sends the packet out of `interface` between the given link addresses. Negative: not done, nothing written. */
@@ -232,6 +236,54 @@ static __always_inline int context_redirect_neighbour(struct packet_context *con
 						      const struct bpf_fib_lookup *next_hop)
 {
 	return -EOPNOTSUPP;
+}
+
+/* --- single fields of packets that go on ------------------------------------------------------------------ */
+
+/* Replaces 16 bits at `offset` of a TCP header, checksum included. */
+static __always_inline int context_change_tcp(struct packet_context *context,
+					      const struct packet *packet, __u32 offset,
+					      __be16 before, __be16 after)
+{
+	__u32 start = packet->transport_offset;
+	__be16 *field = context_bytes(context, start + offset, sizeof(*field));
+	__sum16 *check = context_bytes(context, start + offsetof(struct tcphdr, check),
+				       sizeof(*check));
+
+	if (!field || !check)
+		return -EFAULT;
+	*field = after;
+	*check = checksum_adjust(*check, checksum_difference16(before, after));
+	return 0;
+}
+
+/* The same for an IPv4 header. */
+static __always_inline int context_change_ipv4(struct packet_context *context,
+					       const struct packet *packet, __u32 offset,
+					       __be16 before, __be16 after)
+{
+	__u32 start = packet->network_offset;
+	__be16 *field = context_bytes(context, start + offset, sizeof(*field));
+	__sum16 *check = context_bytes(context, start + offsetof(struct iphdr, check),
+				       sizeof(*check));
+
+	if (!field || !check)
+		return -EFAULT;
+	*field = after;
+	*check = checksum_adjust(*check, checksum_difference16(before, after));
+	return 0;
+}
+
+/* Replaces the first word of an IPv6 header: version, traffic class, flow label. */
+static __always_inline int context_change_ipv6(struct packet_context *context,
+					       const struct packet *packet, __be32 word)
+{
+	__be32 *first = context_bytes(context, packet->network_offset, sizeof(*first));
+
+	if (!first)
+		return -EFAULT;
+	*first = word;
+	return 0;
 }
 
 #endif /* WARMPATH_BPF_CONTEXT_XDP_H */

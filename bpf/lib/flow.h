@@ -13,6 +13,7 @@
 
 #include <linux/errno.h>
 
+#include "connection_maps.h"
 #include "exit.h"
 #include "packet.h"
 #include "service.h"
@@ -76,11 +77,15 @@ static __always_inline bool return_flow_is_over(const struct return_flow_key *re
 						const struct return_flow *entry)
 {
 	struct flow_key key;
+	const struct connection *connection;
 	const struct flow *flow;
 
 	flow_key_of_return(&key, return_key, entry);
 	flow = bpf_map_lookup_elem(&flows, &key);
-	return flow && flow->state == FLOW_CLOSED;
+	if (flow)
+		return flow->state == FLOW_CLOSED;
+	connection = connection_get(&key);
+	return connection && connection->state == CONNECTION_CLOSED;
 }
 
 /*
@@ -151,7 +156,7 @@ static __always_inline int return_flow_claim(struct scratch *scratch, __u32 serv
 
 /*
  * Can a reply find its public address without a return entry? If the service has only one, and nobody else uses the replica's address
- * and port: then datagrams need no entry.
+ * and port: then datagrams and connections routed by content need no entry.
  */
 static __always_inline bool return_flow_needed(const struct scratch *scratch, __u32 service)
 {
@@ -159,7 +164,7 @@ static __always_inline bool return_flow_needed(const struct scratch *scratch, __
 	const struct replica_address *users;
 	const struct address *address;
 
-	if (!settings || settings->id_from != ID_FROM_OFFSET)
+	if (!settings || settings->id_from == ID_FROM_ADDRESS)
 		return true;
 	address = service_public_address(settings, scratch->packet.family);
 	if (!address || !address_equal(address, &scratch->flow_key.service) ||

@@ -22,6 +22,12 @@ struct route_request {
 	bool keyless;  /* there was no id: `key` is of what stands for it */
 	__u64 key;     /* ring key */
 	__u64 key_low; /* what ring_hash_id() gives besides */
+
+	/* with `sized`: the request's own sizes; else they are read from the packet or estimated */
+	bool sized;
+	bool anonymous; /* neither an id nor content to make a key of */
+	__u32 prompt_tokens;
+	__u32 max_tokens;
 };
 
 /*
@@ -72,6 +78,12 @@ static __always_inline void route_sizes(struct packet_context *context, const st
 	__u32 bytes = packet->payload_end > content ? packet->payload_end - content : 0;
 	__u32 estimate = bytes >= 4 ? bytes / 4 : 1;
 
+	if (request->sized) {
+		sizes->prompt_tokens = request->prompt_tokens;
+		sizes->max_tokens = request->max_tokens;
+		sizes->anonymous = request->anonymous;
+		return;
+	}
 	sizes->prompt_tokens = estimate;
 	sizes->max_tokens = service->policy.default_max_tokens;
 	if (service->id_from == ID_FROM_OFFSET) {
@@ -92,6 +104,7 @@ static __always_inline __u32 route_request(struct packet_context *context, struc
 {
 	struct decide_state *state = decide_state_get();
 	bool by_id = request->service->id_from == ID_FROM_OFFSET && !request->keyless;
+	bool has_id = request->service->id_from != ID_FROM_ADDRESS && !request->keyless;
 
 	if (!state || !route_name_request(scratch, by_id ? request->key : 0))
 		return OUTCOME_drop_internal;
@@ -99,7 +112,7 @@ static __always_inline __u32 route_request(struct packet_context *context, struc
 	state->request.id_hash_low = request->key_low;
 	route_sizes(context, &scratch->packet, request, &state->request);
 	if (request_open(request->service_index, request->ring, &scratch->id,
-			 by_id ? scratch->id_length : 0))
+			 has_id ? scratch->id_length : 0))
 		return OUTCOME_drop_internal;
 	if (state->decision.number == 0)
 		return OUTCOME_drop_no_replica;

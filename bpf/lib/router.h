@@ -4,11 +4,15 @@
  *
  * Owns: the order of the questions asked of a packet. May not know: how they are answered; whether it runs as XDP or tc.
  *
- *	to a service?  -> request.h       from a replica? -> reply.h       neither: untouched
+ *	to a service?  -> request.h, or connection_request.h where the id is in what a connection carries
+ *	from a replica? -> connection_reply.h, or reply.h
+ *	neither: untouched
  */
 #ifndef WARMPATH_BPF_ROUTER_H
 #define WARMPATH_BPF_ROUTER_H
 
+#include "connection_reply.h"
+#include "connection_request.h"
 #include "exit.h"
 #include "fragment.h"
 #include "icmp.h"
@@ -73,6 +77,30 @@ static __always_inline __u32 router_fragment(struct packet_context *context,
 	return egress ? OUTCOME_not_ours : request_fragment(context, scratch);
 }
 
+/* A packet to the service with that index. */
+static __always_inline __u32 router_request(struct packet_context *context, struct scratch *scratch,
+					    __u32 index)
+{
+	const struct service *service = service_get(index);
+
+	if (service && scratch->packet.protocol == IPPROTO_TCP && connection_service(service))
+		return connection_handle(context, scratch, index, service);
+	return request_handle(context, scratch, index);
+}
+
+/* A packet from a replica. */
+static __always_inline __u32 router_reply(struct packet_context *context, struct scratch *scratch,
+					  const struct replica_address *source, bool egress)
+{
+	__u32 outcome = OUTCOME_COUNT;
+
+	if (scratch->packet.protocol == IPPROTO_TCP)
+		outcome = connection_reply(context, source->replica, source->services);
+	if (outcome != OUTCOME_COUNT)
+		return outcome;
+	return reply_handle(context, scratch, source, egress);
+}
+
 static __always_inline __u32 router_handle(struct packet_context *context, struct scratch *scratch)
 {
 	struct packet *packet = &scratch->packet;
@@ -92,10 +120,10 @@ static __always_inline __u32 router_handle(struct packet_context *context, struc
 	service = service_at(&packet->destination, packet->destination_port, packet->protocol,
 			     packet->family == AF_INET6);
 	if (service != SERVICE_NONE)
-		return request_handle(context, scratch, service);
+		return router_request(context, scratch, service);
 	replica = replica_at(&packet->source, packet->source_port);
 	if (replica)
-		return reply_handle(context, scratch, replica, false);
+		return router_reply(context, scratch, replica, false);
 	return OUTCOME_not_ours;
 }
 
@@ -115,7 +143,7 @@ static __always_inline __u32 router_handle_egress(struct packet_context *context
 		return icmp_handle(context, true);
 	replica = replica_at(&packet->source, packet->source_port);
 	if (replica)
-		return reply_handle(context, scratch, replica, true);
+		return router_reply(context, scratch, replica, true);
 	return OUTCOME_not_ours;
 }
 

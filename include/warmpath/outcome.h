@@ -14,6 +14,7 @@
 #ifndef WARMPATH_OUTCOME_H
 #define WARMPATH_OUTCOME_H
 
+#include "connection_outcome.h"
 #include "portable.h"
 
 #define WARMPATH_OUTCOMES(X)                                                                       \
@@ -55,7 +56,8 @@
 	  "TTL or hop limit used up at the router, and many senders were told so in this second")  \
 	X(drop_rewrite_failed, DROP, "the kernel refused to rewrite the packet")                   \
 	X(drop_internal, DROP,                                                                     \
-	  "a map or table of ours was missing: a fault of the program or of its agent")
+	  "a map or table of ours was missing: a fault of the program or of its agent")            \
+	WARMPATH_CONNECTION_OUTCOMES(X)
 
 #define WARMPATH_NOTES(X)                                                                  \
 	X(note_flow_created, "a flow was written")                                         \
@@ -83,7 +85,8 @@
 	X(note_placement_written, "a placement was written after a successful answer")     \
 	X(note_load_repaired,                                                              \
 	  "a charge without a request (evicted from the table) was found and taken back")  \
-	X(note_event_dropped, "an event found the ring buffer `events` full")
+	X(note_event_dropped, "an event found the ring buffer `events` full")              \
+	WARMPATH_CONNECTION_NOTES(X)
 
 enum packet_outcome {
 #define X(name, verdict, sentence) OUTCOME_##name,

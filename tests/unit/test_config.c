@@ -50,39 +50,66 @@ static void load_example(yaml_document_t *document)
 	free(text);
 }
 
-/* The mapping that holds the key of a schema path (in the first item of each list), and the pair in it. */
+static yaml_node_pair_t *find_key(yaml_document_t *document, yaml_node_t *node, const char *name,
+				  size_t length)
+{
+	yaml_node_pair_t *pair;
+
+	assert_int_equal(node->type, YAML_MAPPING_NODE);
+	for (pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++) {
+		yaml_node_t *key = yaml_document_get_node(document, pair->key);
+
+		if (key->data.scalar.length == length &&
+		    memcmp(key->data.scalar.value, name, length) == 0)
+			return pair;
+	}
+	return NULL;
+}
+
+/* The rest of a schema path below `node`: of a list's items the first that has it. Writes it with the items' numbers to `shown`. */
+static yaml_node_pair_t *find_below(yaml_document_t *document, yaml_node_t *node, const char *path,
+				    yaml_node_t **mapping, char *shown)
+{
+	size_t length = strcspn(path, ".[");
+	const char *rest = path + length;
+	yaml_node_pair_t *pair = find_key(document, node, path, length), *found;
+	yaml_node_item_t *item;
+
+	shown += sprintf(shown, "%.*s", (int)length, path);
+	if (!pair || !*rest) {
+		*mapping = node;
+		return pair;
+	}
+	node = yaml_document_get_node(document, pair->value);
+	if (*rest == '.') {
+		*shown++ = '.';
+		return find_below(document, node, rest + 1, mapping, shown);
+	}
+	if (strcmp(rest, "[]") == 0)
+		return pair;
+	for (item = node->data.sequence.items.start; item < node->data.sequence.items.top; item++) {
+		char *below =
+			shown + sprintf(shown, "[%td].", item - node->data.sequence.items.start);
+
+		found = find_below(document, yaml_document_get_node(document, *item), rest + 3,
+				   mapping, below);
+		if (found)
+			return found;
+	}
+	return NULL;
+}
+
+/* The mapping that holds the key of a schema path, and the pair in it. */
 static yaml_node_pair_t *find_pair(yaml_document_t *document, const char *path,
 				   yaml_node_t **mapping)
 {
-	yaml_node_t *node = yaml_document_get_root_node(document);
-	char copy[256], *part, *rest = copy;
+	char shown[256];
+	yaml_node_pair_t *pair =
+		find_below(document, yaml_document_get_root_node(document), path, mapping, shown);
 
-	snprintf(copy, sizeof(copy), "%s", path);
-	while ((part = strsep(&rest, "."))) {
-		char *brackets = strstr(part, "[]");
-		yaml_node_pair_t *pair;
-
-		if (brackets)
-			*brackets = '\0';
-		assert_int_equal(node->type, YAML_MAPPING_NODE);
-		for (pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top;
-		     pair++) {
-			yaml_node_t *key = yaml_document_get_node(document, pair->key);
-
-			if (strcmp((char *)key->data.scalar.value, part) == 0)
-				break;
-		}
-		if (pair == node->data.mapping.pairs.top)
-			fail_msg("%s is not stated in " EXAMPLE, path);
-		if (!rest) {
-			*mapping = node;
-			return pair;
-		}
-		node = yaml_document_get_node(document, pair->value);
-		if (brackets)
-			node = yaml_document_get_node(document, node->data.sequence.items.start[0]);
-	}
-	return NULL;
+	if (!pair)
+		fail_msg("%s is not stated in " EXAMPLE, path);
+	return pair;
 }
 
 static int append(void *data, unsigned char *buffer, size_t size)
@@ -144,15 +171,15 @@ static char *complaint_of_document(yaml_document_t *document)
 	return said;
 }
 
-/* The path as sentences show it: the first item of each list. */
-static void shown_path(const char *path, char *shown)
+/* The path as the reader shows it, where the key is in the example. */
+static void shown_path(const char *path, char shown[256])
 {
-	for (; *path; path++) {
-		*shown++ = *path;
-		if (*path == '[')
-			*shown++ = '0';
-	}
-	*shown = '\0';
+	yaml_document_t document;
+	yaml_node_t *mapping;
+
+	load_example(&document);
+	find_below(&document, yaml_document_get_root_node(&document), path, &mapping, shown);
+	yaml_document_delete(&document);
 }
 
 static void assert_says(const char *said, const char *expected, const char *key)
@@ -440,7 +467,10 @@ static void the_example_is_read_as_written(void **state)
 	assert_int_equal(config.interface_count, 1);
 	assert_string_equal(config.interfaces[0].name, "eth0");
 	assert_int_equal(config.interfaces[0].mode, ATTACH_AUTO);
-	assert_int_equal(config.service_count, 2);
+	assert_int_equal(config.role, ROLE_ROUTER);
+	assert_string_equal(config.handoff.secret_file, "/etc/warmpath/secret");
+	assert_string_equal(config.handoff.second_secret_file, "");
+	assert_int_equal(config.service_count, 3);
 
 	service = &config.services[0];
 	assert_string_equal(service->name, "chat");
@@ -560,6 +590,18 @@ static void keys_that_do_not_go_together(void **state)
 		 "replica llm-2 of service chat is at 10.9.9.9:8000, which is public in service chat"},
 		{"[\"fd00:2::12\"], port: 8443", "[\"fd00:9:0:1::12\"], port: 8443", 1,
 		 "is at [fd00:9:0:1::12]:8443, which is public in service chat-by-address"},
+		{"protocol: tcp", "protocol: any", 1,
+		 "service chat-http: id.from: header needs protocol: tcp"},
+		{"secret_file: /etc/warmpath/secret", "secret_file: none", 1,
+		 "service chat-http: id.from: header needs handoff.secret_file"},
+		{"[x-conversation-id]", "[x-conversation-id, X-Conversation-Id]", 1,
+		 "service chat-http: id.names has X-Conversation-Id twice"},
+		{"[x-conversation-id]", "[\"x conversation\"]", 1,
+		 "service chat-http: id.names: \"x conversation\" is not the name of an HTTP header"},
+		{"[x-conversation-id]", "[\"\"]", 1, "services[2].id.names[0] is not such a name"},
+		{"[x-conversation-id]", "[a, b, c, d, e]", 1, "services[2].id.names has 5 entries"},
+		{"role: router", "role: both", 1,
+		 "role is \"both\"; allowed: one of router, replica"},
 		{"  - name: eth0\n", "  - {name: eth0, mode: tc}\n  - name: eth0\n", 1,
 		 "interface eth0 is listed twice"},
 		{"pin_path: /sys", "pin_path: [/sys", 1, "not valid YAML"},
@@ -613,10 +655,10 @@ static void too_many_replicas(void **state)
 			"      - { name: more-%u, addresses: [\"fd00:3::%x\"], port: 1, weight: 1 }\n",
 			i, i + 1);
 	said = complaint(many);
-	assert_says(said, "services[1].replicas has 1027 entries; at most 1024", "replicas");
+	assert_says(said, "services[2].replicas has 1027 entries; at most 1024", "replicas");
 	free(said);
-	/* 1,021 more make 1,027 in both services together, though neither has too many */
-	at = strstr(many, "      - { name: more-1021,");
+	/* 1,018 more make 1,027 in all services together, though neither has too many */
+	at = strstr(many, "      - { name: more-1018,");
 	*at = '\0';
 	said = complaint(many);
 	assert_says(

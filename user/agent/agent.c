@@ -12,6 +12,7 @@
 #include "agent/control.h"
 #include "agent/flow_table.h"
 #include "agent/forwarding.h"
+#include "agent/handoff_settings.h"
 #include "lib/log.h"
 
 #define UPKEEP_MILLISECONDS 10000
@@ -277,7 +278,9 @@ int agent_start(struct agent *agent, struct error *error)
 	log_info(agent->datapath.adopted ? "adopted the data path pinned below %s"
 					 : "made a new data path, pinned below %s",
 		 agent->pins.directory);
-	result = start_routing(agent, error);
+	result = handoff_keys_write(agent->datapath.handoff_keys, &agent->config->handoff, error);
+	if (!result)
+		result = start_routing(agent, error);
 	if (!result)
 		result = attachments_configure(&agent->attachments, agent->config, true, error);
 	/* A first start that fails leaves nothing behind; a later one must not end what is running. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/address_tables.h"
+#include "agent/handoff_settings.h"
 #include "agent/membership.h"
 #include "agent/rings.h"
 #include "lib/address.h"
@@ -68,6 +69,15 @@ static int write_service(struct change *change, __u32 index)
 {
 	const struct service *service = &change->next->services[index];
 
+	const struct config_service *settings = change->next->settings[index];
+	int result;
+
+	if (settings && settings->id_from == ID_FROM_HEADER) {
+		result = http_service_write(change->datapath->http_services, index, settings,
+					    change->datapath->mtu, change->error);
+		if (result)
+			return result;
+	}
 	if (memcmp(service, &change->current->services[index], sizeof(*service)) == 0)
 		return 0;
 	if (bpf_map_update_elem(change->datapath->services, &index, service, BPF_ANY))

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/handoff_settings.h"
 #include "control.skel.h"
 #include "lib/log.h"
 #include "router_tc.skel.h"
@@ -20,6 +21,7 @@ static const struct sized_map {
 } sized_maps[] = {
 	{"flows", "limits.flows", offsetof(struct config_limits, flows)},
 	{"return_flows", "limits.flows", offsetof(struct config_limits, flows)},
+	{"connections", "limits.flows", offsetof(struct config_limits, flows)},
 	{"requests", "limits.requests", offsetof(struct config_limits, requests)},
 	{"fragments", "limits.fragments", offsetof(struct config_limits, fragments)},
 };
@@ -222,6 +224,7 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 	memset(datapath, 0, sizeof(*datapath));
 	datapath->limits = config->limits;
 	datapath->shape = config->shape;
+	datapath->mtu = interfaces_smallest_mtu(config);
 	memcpy(datapath->directory, pins->directory, sizeof(datapath->directory));
 
 	result = open_objects(datapath, error);
@@ -240,6 +243,9 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 	datapath->flows = bpf_map__fd(datapath->tc->maps.flows);
 	datapath->redirect_devices = bpf_map__fd(datapath->tc->maps.redirect_devices);
 	datapath->counters = bpf_map__fd(datapath->tc->maps.counters);
+	datapath->handoff_keys = bpf_map__fd(datapath->tc->maps.handoff_keys);
+	datapath->http_services = bpf_map__fd(datapath->tc->maps.http_services);
+	datapath->connections = bpf_map__fd(datapath->tc->maps.connections);
 	datapath->ring_maps.rings = bpf_map__fd(datapath->tc->maps.rings);
 	datapath->ring_maps.ring_points = bpf_map__fd(datapath->tc->maps.ring_points);
 	datapath->ring_maps.ring_index = bpf_map__fd(datapath->tc->maps.ring_index);

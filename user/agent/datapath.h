@@ -28,6 +28,7 @@ struct datapath {
 	bool only_pinned; /* opened by datapath_open_pinned(): nothing is loaded */
 	struct config_limits limits;
 	enum deployment_shape shape;
+	unsigned int mtu; /* the smallest of the configured interfaces */
 	char directory[PATH_MAX]; /* where the maps are pinned */
 
 	/* descriptors of the pinned maps; they belong to the objects */
@@ -39,6 +40,9 @@ struct datapath {
 	int flows;
 	int redirect_devices;
 	int counters;
+	int handoff_keys;
+	int http_services;
+	int connections;
 	struct ring_maps ring_maps;
 	int control_program; /* descriptor of warmpath_control (lib/calls.h); belongs to the object */
 };

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/handoff_settings.h"
+#include "lib/cluster_secret.h"
 #include "lib/log.h"
 
 /* One sentence: the first problem, and that there are more. */
@@ -38,6 +40,10 @@ struct config *agent_load_config(const char *path, struct error *error)
 		config_free(config);
 		free(config);
 		config = NULL;
+	} else if (cluster_secrets_load(&config->handoff, error)) {
+		config_free(config);
+		free(config);
+		config = NULL;
 	}
 	config_problems_free(&problems);
 	return config;
@@ -60,6 +66,8 @@ static int check_fixed_settings(const struct config *now, const struct config *n
 		return error_set(error, -EINVAL, "another pin_path %s", how);
 	if (strcmp(now->control_socket, next->control_socket) != 0)
 		return error_set(error, -EINVAL, "another control_socket %s", how);
+	if (now->role != next->role)
+		return error_set(error, -EINVAL, "another role %s", how);
 	if (now->shape != next->shape)
 		return error_set(error, -EINVAL, "another shape %s", how);
 	if (memcmp(&now->limits, &next->limits, sizeof(now->limits)) != 0)
@@ -99,11 +107,17 @@ static int apply_config(struct agent *agent, const struct config *next, struct e
 	if (!result) {
 		result = attachments_configure(&agent->attachments, next, false, error);
 		if (!result)
+			result = handoff_keys_write(agent->datapath.handoff_keys, &next->handoff,
+						    error);
+		if (!result)
 			result = agent_change_routing(agent, agent_merge_config, &request, error);
-		if (result)
+		if (result) {
+			handoff_keys_write(agent->datapath.handoff_keys, &agent->config->handoff,
+					   NULL);
 			attachments_restore(&agent->attachments, before);
-		else
+		} else {
 			attachments_detach_unconfigured(&agent->attachments, next);
+		}
 	}
 	free(before);
 	return result;

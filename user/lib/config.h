@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <warmpath/blake2b.h>
+#include <warmpath/http.h>
+#include <warmpath/handoff_keys.h>
 #include <warmpath/layout.h>
 
 #include "lib/error.h"
@@ -24,6 +26,11 @@
 #define CONFIG_SERVICE_ADDRESSES_MAX 16
 #define CONFIG_REPLICA_ADDRESSES_MAX 2
 #define CONFIG_FILE_SIZE_MAX	     (4u << 20)
+
+enum agent_role {
+	ROLE_ROUTER = 1,  /* sends requests to replicas */
+	ROLE_REPLICA = 2, /* takes the connections that routers hand over to servers on this machine */
+};
 
 enum deployment_shape {
 	SHAPE_INLINE = 1,     /* replies come back through this machine from elsewhere */
@@ -50,6 +57,12 @@ struct config_address {
 
 struct config_addresses {
 	struct config_address item[CONFIG_SERVICE_ADDRESSES_MAX];
+	unsigned int count;
+};
+
+/* Words that become names of HTTP headers. */
+struct config_words {
+	char item[HTTP_ID_NAMES_MAX][HTTP_NAME_MAX + 1];
 	unsigned int count;
 };
 
@@ -85,6 +98,10 @@ struct config_service {
 	__u16 id_length;
 	__u16 prompt_tokens_offset;
 	__u16 max_tokens_offset;
+	struct config_words header_names; /* id_from = header, as the next three */
+	struct http_settings http;	  /* made of them */
+	__u32 key_bytes;		  /* of the body, where there is no id */
+	__u8 trust_token_headers;
 	struct config_ring ring;
 	struct policy_settings policy;
 	__u32 request_timeout_milliseconds;
@@ -99,11 +116,20 @@ struct config_limits {
 	__u32 fragments;
 };
 
+/* What all routers and replicas of a cluster share. */
+struct config_handoff {
+	char secret_file[PATH_MAX]; /* empty: none */
+	char second_secret_file[PATH_MAX];
+	struct handoff_keys keys; /* made of the files by cluster_secrets_load() */
+};
+
 struct config {
 	char pin_path[PATH_MAX / 2]; /* room for names below it */
 	char control_socket[108];    /* sizeof(sockaddr_un.sun_path) */
 	enum log_level log_level;
+	enum agent_role role;
 	enum deployment_shape shape;
+	struct config_handoff handoff;
 	struct config_limits limits;
 	struct config_interface *interfaces;
 	unsigned int interface_count;

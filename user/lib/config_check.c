@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <warmpath/http_settings.h>
 
 #include "lib/address.h"
 #include "lib/config.h"
@@ -101,11 +102,57 @@ static void check_public_addresses(struct check *check, const struct config_serv
 
 static void check_id(struct check *check, const struct config_service *service)
 {
+	if (service->id_from == ID_FROM_HEADER && service->protocol != PROTOCOL_TCP)
+		PROBLEM(check, service->line,
+			"service %s: id.from: header needs protocol: tcp, as only HTTP has headers",
+			service->name);
+	if (service->id_from == ID_FROM_HEADER && !check->config->handoff.secret_file[0])
+		PROBLEM(check, service->line,
+			"service %s: id.from: header needs handoff.secret_file, which routers and replicas "
+			"share; `head -c 32 /dev/urandom` makes a good one",
+			service->name);
 	if (service->id_from == ID_FROM_OFFSET && service->protocol != PROTOCOL_UDP)
 		PROBLEM(check, service->line,
 			"service %s: id.from: offset needs protocol: udp, as the first packet of a TCP "
 			"connection carries no data; use id.from: address for TCP",
 			service->name);
+}
+
+static void make_http_settings(struct check *check, struct config_service *service)
+{
+	unsigned int i;
+
+	if (service->id_from != ID_FROM_HEADER)
+		return;
+	http_settings_init(&service->http, service->key_bytes);
+	for (i = 0; i < service->header_names.count; i++) {
+		const char *name = service->header_names.item[i];
+		int result = http_settings_add_name(&service->http, name);
+
+		if (result == -EEXIST)
+			PROBLEM(check, service->line,
+				"service %s: id.names has %s twice (letter case does not matter)",
+				service->name, name);
+		else if (result)
+			PROBLEM(check, service->line,
+				"service %s: id.names: \"%s\" is not the name of an HTTP header: letters, "
+				"digits and ! # $ %% & ' * + - . ^ _ ` | ~ are possible",
+				service->name, name);
+	}
+}
+
+static void check_handoff(struct check *check)
+{
+	const struct config_handoff *handoff = &check->config->handoff;
+
+	if (handoff->second_secret_file[0] && !handoff->secret_file[0])
+		PROBLEM(check, 0,
+			"handoff.second_secret_file is stated without handoff.secret_file, which is the one "
+			"that is used");
+	if (check->config->role == ROLE_REPLICA && !handoff->secret_file[0])
+		PROBLEM(check, 0,
+			"role: replica needs handoff.secret_file, the secret of the routers' own "
+			"configuration");
 }
 
 static void check_policy(struct check *check, const struct config_service *service)
@@ -320,11 +367,13 @@ void config_check(struct config *config, const char *name, struct config_problem
 
 	check_interfaces(&check);
 	check_replica_total(&check);
+	check_handoff(&check);
 	for (i = 0; i < config->service_count; i++) {
 		struct config_service *service = &config->services[i];
 
 		check_public_addresses(&check, service);
 		check_id(&check, service);
+		make_http_settings(&check, service);
 		check_policy(&check, service);
 		check_ring(&check, service);
 		load_hash_key(&check, service);

@@ -177,6 +177,39 @@ static void read_addresses(struct reader *reader, const struct place *place,
 	}
 }
 
+static void read_words(struct reader *reader, const struct place *place,
+		       const struct schema_key *key, const yaml_node_t *node)
+{
+	struct config_words *words = (struct config_words *)((char *)place->base + key->offset);
+	char allowed[ALLOWED_TEXT_SIZE];
+	yaml_node_item_t *item;
+	size_t count;
+
+	if (node->type != YAML_SEQUENCE_NODE) {
+		wrong_value(reader, place, key, node);
+		return;
+	}
+	schema_allowed(key, allowed, sizeof(allowed));
+	count = node->data.sequence.items.top - node->data.sequence.items.start;
+	if (count < key->minimum || count > key->maximum) {
+		config_problem(reader->problems, reader->name, node_line(node),
+			       "%s has %zu entries; allowed: %s", place->shown, count, allowed);
+		return;
+	}
+	for (item = node->data.sequence.items.start; item < node->data.sequence.items.top; item++) {
+		yaml_node_t *entry = yaml_document_get_node(reader->document, *item);
+		const char *text = scalar_text(entry);
+
+		if (!text || !*text || strlen(text) > HTTP_NAME_MAX) {
+			config_problem(reader->problems, reader->name, node_line(entry),
+				       "%s[%td] is not such a name; allowed: %s", place->shown,
+				       item - node->data.sequence.items.start, allowed);
+			continue;
+		}
+		memcpy(words->item[words->count++], text, strlen(text) + 1);
+	}
+}
+
 /* --- mappings ------------------------------------------------------------------------------------------- */
 
 static void read_mapping(struct reader *reader, const struct place *place, const yaml_node_t *node,
@@ -237,6 +270,9 @@ static void read_value(struct reader *reader, const struct place *place,
 		return;
 	case SCHEMA_ADDRESSES:
 		read_addresses(reader, place, key, node);
+		return;
+	case SCHEMA_WORDS:
+		read_words(reader, place, key, node);
 		return;
 	case SCHEMA_NUMBER:
 	case SCHEMA_FRACTION:

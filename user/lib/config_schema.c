@@ -14,6 +14,12 @@ const struct schema_choice choices_log_level[] = {
 	{NULL, 0},
 };
 
+const struct schema_choice choices_role[] = {
+	{"router", ROLE_ROUTER},
+	{"replica", ROLE_REPLICA},
+	{NULL, 0},
+};
+
 const struct schema_choice choices_shape[] = {
 	{"inline", SHAPE_INLINE},
 	{"node-local", SHAPE_NODE_LOCAL},
@@ -38,6 +44,7 @@ const struct schema_choice choices_protocol[] = {
 const struct schema_choice choices_id_from[] = {
 	{"offset", ID_FROM_OFFSET},
 	{"address", ID_FROM_ADDRESS},
+	{"header", ID_FROM_HEADER},
 	{NULL, 0},
 };
 
@@ -71,6 +78,7 @@ const struct schema_choice choices_load_metric[] = {
 #define RANGE(from, to)	 .minimum = (from), .maximum = (to)
 #define OR_NONE(value)	 .none_allowed = true, .none_value = (value)
 #define ONLY_WITH_OFFSET .only_with = "from", .only_with_word = "offset"
+#define ONLY_WITH_HEADER .only_with = "from", .only_with_word = "header"
 
 const struct schema_key config_schema[] = {
 	{.path = "pin_path",
@@ -86,11 +94,30 @@ const struct schema_key config_schema[] = {
 	 .choices = choices_log_level,
 	 AT(config, log_level),
 	 .description = "how much the agent writes to its log"},
+	{.path = "role",
+	 .kind = SCHEMA_CHOICE,
+	 .choices = choices_role,
+	 AT(config, role),
+	 .description = "whether this machine routes requests, or only takes them from routers"},
 	{.path = "shape",
 	 .kind = SCHEMA_CHOICE,
 	 .choices = choices_shape,
 	 AT(config, shape),
 	 .description = "whether the replicas are other machines or run on this one"},
+
+	{.path = "handoff",
+	 .kind = SCHEMA_SECTION,
+	 .description = "what routers and replicas share to hand connections over"},
+	{.path = "handoff.secret_file",
+	 .kind = SCHEMA_PATH,
+	 AT(config, handoff.secret_file),
+	 OR_NONE(0),
+	 .description = "file with the cluster's secret, 16 to 64 bytes"},
+	{.path = "handoff.second_secret_file",
+	 .kind = SCHEMA_PATH,
+	 AT(config, handoff.second_secret_file),
+	 OR_NONE(0),
+	 .description = "file with another secret that is accepted as well, while secrets change"},
 
 	{.path = "interfaces",
 	 ITEMS(config, interfaces, interface_count, config_interface, CONFIG_INTERFACES_MAX),
@@ -153,7 +180,8 @@ const struct schema_key config_schema[] = {
 	 .kind = SCHEMA_CHOICE,
 	 .choices = choices_id_from,
 	 AT(config_service, id_from),
-	 .description = "a fixed offset of the payload, or the IPv6 destination address"},
+	 .description =
+		 "a fixed offset of the payload, the IPv6 destination address, or an HTTP header"},
 	{.path = "services[].id.offset",
 	 .kind = SCHEMA_NUMBER,
 	 AT(config_service, id_offset),
@@ -182,6 +210,24 @@ const struct schema_key config_schema[] = {
 	 ONLY_WITH_OFFSET,
 	 .description =
 		 "where the most tokens to generate is in the payload (4 bytes, big-endian)"},
+
+	{.path = "services[].id.names",
+	 .kind = SCHEMA_WORDS,
+	 AT(config_service, header_names),
+	 RANGE(1, HTTP_ID_NAMES_MAX),
+	 ONLY_WITH_HEADER,
+	 .description = "names of the headers that may carry the id, the most preferred first"},
+	{.path = "services[].id.key_bytes",
+	 .kind = SCHEMA_NUMBER,
+	 AT(config_service, key_bytes),
+	 RANGE(0, HTTP_KEY_BYTES_MAX),
+	 ONLY_WITH_HEADER,
+	 .description = "bytes of the body's start that stand for an id where there is none"},
+	{.path = "services[].id.trust_token_headers",
+	 .kind = SCHEMA_FLAG,
+	 AT(config_service, trust_token_headers),
+	 ONLY_WITH_HEADER,
+	 .description = "whether x-prompt-tokens and x-max-tokens of clients count"},
 
 	{.path = "services[].ring",
 	 .kind = SCHEMA_SECTION,
@@ -382,6 +428,12 @@ const char *schema_allowed(const struct schema_key *key, char *text, size_t size
 		snprintf(text, size, "a list of %llu to %llu IPv4 or IPv6 addresses%s",
 			 (unsigned long long)key->minimum, (unsigned long long)key->maximum,
 			 key->prefixes_allowed ? ", or IPv6 prefixes" : "");
+		break;
+	case SCHEMA_WORDS:
+		snprintf(text, size,
+			 "a list of %llu to %llu names of HTTP headers, each of 1 to %d characters",
+			 (unsigned long long)key->minimum, (unsigned long long)key->maximum,
+			 HTTP_NAME_MAX);
 		break;
 	}
 	return text;

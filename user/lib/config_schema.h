@@ -22,6 +22,7 @@ enum schema_kind {
 	SCHEMA_CHOICE,	  /* one of `choices` */
 	SCHEMA_FLAG,	  /* true or false */
 	SCHEMA_ADDRESSES, /* a list of addresses (struct config_addresses) */
+	SCHEMA_WORDS,	  /* a list of names of HTTP headers (struct config_words) */
 };
 
 struct schema_choice {

@@ -2,7 +2,7 @@
 /*
  * The secret key of the ring's hash, as it lies in a file.
  *
- * Owns: reading and checking the file. May not know: what is hashed with it.
+ * Owns: how it is called in sentences. May not know: what is hashed with it.
  */
 #ifndef WARMPATH_USER_HASH_KEY_H
 #define WARMPATH_USER_HASH_KEY_H
