@@ -52,6 +52,7 @@ enum {
 	OPTION_ANSWER,
 	OPTION_NETWORK,
 	OPTION_GROWTH,
+	OPTION_NO_SIZES,
 	OPTION_CONVERSATIONS,
 };
 
@@ -78,6 +79,8 @@ static const struct argp_option options[] = {
 	{"cache-ram", OPTION_CACHE_RAM, "MIB", 0, "as simreplica's (default 8192)", 0},
 	{"answer-tokens", OPTION_ANSWER, "N", 0, "as simreplica's (default 256)", 0},
 	{"network", OPTION_NETWORK, "MS", 0, "there and back (default 0.2)", 0},
+	{"no-sizes", OPTION_NO_SIZES, NULL, 0,
+	 "the router sees no prompt and answer sizes, as where ids are in addresses", 0},
 	{"scale-to", OPTION_SCALE_TO, "N", 0, "start further replicas in mid-run, up to N", 0},
 	{"scale-at", OPTION_SCALE_AT, "SECOND", 0, "then; they answer --load-time later", 0},
 	{"load-time", OPTION_LOAD_TIME, "SECONDS", 0, "(default 1.2)", 0},
@@ -192,6 +195,9 @@ static error_t parse(int key, char *value, struct argp_state *state)
 		break;
 	case OPTION_NETWORK:
 		s->network_ms = argument_number(state, "--network", value, 0, 1e6);
+		break;
+	case OPTION_NO_SIZES:
+		s->sizes_unseen = true;
 		break;
 	case OPTION_SCALE_TO:
 		o->scale_to = argument_count(state, "--scale-to", value, 2, REPLICAS_MAX);

@@ -214,6 +214,10 @@ static void decide(struct simulation *simulation, struct asked *asked, uint32_t 
 	};
 	struct decision decision;
 
+	if (simulation->settings->sizes_unseen) {
+		request.prompt_tokens = 1; /* what the data path takes a SYN for */
+		request.max_tokens = simulation->settings->engine.policy.default_max_tokens;
+	}
 	if (engine_request(simulation->engine, &request, &decision, simulation->error)) {
 		fail(simulation, -EIO, NULL);
 		return;

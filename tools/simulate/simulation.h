@@ -19,6 +19,7 @@ struct simulation_settings {
 	struct replica_settings replica;
 	struct cost_model model;
 	uint32_t answer_tokens; /* of an answer whose request sets no lower limit */
+	bool sizes_unseen;	/* the router sees the id only, as where it is in the address */
 	double network_ms;	/* there and back, beside the router */
 	/* closed loop, or a trace */
 	const struct profile *profile;
