@@ -70,6 +70,7 @@ void plan_conversation(const struct profile *profile, uint64_t seed, uint32_t in
 	struct random turns = stream(seed, STREAM_TURNS, index);
 	struct random start = stream(seed, STREAM_START, index);
 
+	*conversation = (struct plan_conversation){0};
 	snprintf(conversation->id, sizeof(conversation->id), "s%llu-c%03u",
 		 (unsigned long long)(seed % 10000000000ull), index);
 	conversation->heavy = index < lround(profile->conversations * profile->heavy_fraction);

@@ -135,7 +135,9 @@ struct span prompt_cache_load(struct prompt_cache *cache, struct span content, s
 			best = i;
 		}
 	}
-	return best < 0 ? (struct span){0} : take(cache, (uint32_t)best);
+	if (best < 0)
+		return (struct span){0};
+	return take(cache, (uint32_t)best);
 }
 
 uint32_t prompt_cache_entries(const struct prompt_cache *cache)

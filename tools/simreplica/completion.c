@@ -223,7 +223,7 @@ void job_cancel(struct job *job)
 		if (job->streamed && !job->head_sent)
 			connection_stream_head(connection);
 		if (job->streamed)
-			connection_chunk(connection, NULL, 0);
+			connection_chunk(connection, "", 0);
 		connection_answered(connection);
 	}
 	if (job->stream)
@@ -493,7 +493,7 @@ static void on_finished(struct replica_request *request, uint64_t when)
 	if (connection) {
 		connection->job = NULL;
 		if (job->streamed) {
-			connection_chunk(connection, NULL, 0);
+			connection_chunk(connection, "", 0);
 			connection_answered(connection);
 		} else if (request->cancelled) {
 			connection_close(connection);

@@ -28,7 +28,7 @@ static void stream_cut(struct server *server, struct stream *stream)
 		if (connection->replay != stream)
 			continue;
 		connection->replay = NULL;
-		connection_chunk(connection, NULL, 0);
+		connection_chunk(connection, "", 0);
 		connection_answered(connection);
 	}
 	if (stream->job)
@@ -84,7 +84,7 @@ static void play(struct connection *connection)
 	connection->replayed = stream->sent.length;
 	if (stream->done) {
 		connection->replay = NULL;
-		connection_chunk(connection, NULL, 0);
+		connection_chunk(connection, "", 0);
 		connection_answered(connection);
 	}
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,10 +14,10 @@
 #include "../lib/arguments.h"
 #include "../lib/run_file.h"
 #include "policy_specification.h"
+#include "growth.h"
 #include "simulation.h"
 
-#define POLICIES_MAX	     64
-#define GROWTH_CONVERSATIONS 1000 /* of each replica */
+#define POLICIES_MAX 64
 
 struct options {
 	const char *profile_path, *trace_path, *model_name, *out, *seeds;
@@ -419,55 +418,6 @@ static int run_all(struct options *o)
 	return 0;
 }
 
-/* --- how the cost grows ------------------------------------------------------------------------------------------------ */
-
-static double cpu_seconds(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;
-}
-
-static int show_growth(struct options *o)
-{
-	static const uint32_t sizes[] = {1, 3, 10, 30, 100, 300, 1000};
-	static struct simulation_result result;
-	uint32_t each = o->conversations ? o->conversations : GROWTH_CONVERSATIONS;
-	struct error error;
-
-	if (!o->profile_path ||
-	    policy_specification_parse(o->policies[0], &o->settings.engine.policy, &error)) {
-		fprintf(stderr, "simulate: %s\n",
-			o->profile_path ? error.text : "--growth needs a profile");
-		return 1;
-	}
-	/* the same arrivals at each replica as in the profile with three */
-	o->profile.arrival_window_s *= each * 3.0 / o->profile.conversations;
-	printf("policy %s\n%8s %13s %10s %12s %9s %11s %11s %9s\n", o->policies[0], "replicas",
-	       "conversations", "requests", "events", "CPU s", "us/request", "simulated s",
-	       "peak MiB");
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && sizes[i] <= o->growth_replicas;
-	     i++) {
-		double before = cpu_seconds(), took;
-		struct rusage usage;
-
-		o->settings.replicas = sizes[i];
-		o->profile.conversations = sizes[i] * each;
-		if (simulation_run(&o->settings, NULL, NULL, &result, &error)) {
-			fprintf(stderr, "simulate: %s\n", error.text);
-			return 1;
-		}
-		took = cpu_seconds() - before;
-		getrusage(RUSAGE_SELF, &usage);
-		printf("%8u %13u %10u %12llu %9.2f %11.2f %11.0f %9ld\n", sizes[i], sizes[i] * each,
-		       result.requests, (unsigned long long)result.events, took,
-		       took * 1e6 / result.requests, result.duration_s, usage.ru_maxrss / 1024);
-		fflush(stdout);
-	}
-	return 0;
-}
-
 static int prepare(struct options *o, struct trace *trace)
 {
 	char error[TOOLS_ERROR_SIZE];
@@ -511,6 +461,20 @@ static int prepare(struct options *o, struct trace *trace)
 	return result;
 }
 
+static int growth(struct options *o)
+{
+	struct error error;
+
+	if (!o->profile_path)
+		error_set(&error, -EINVAL, "--growth needs a profile");
+	else if (!policy_specification_parse(o->policies[0], &o->settings.engine.policy, &error) &&
+		 !growth_show(&o->settings, &o->profile, o->growth_replicas,
+			      o->conversations ? o->conversations : GROWTH_CONVERSATIONS, &error))
+		return 0;
+	fprintf(stderr, "simulate: %s\n", error.text);
+	return 1;
+}
+
 int main(int count, char **arguments)
 {
 	static const struct argp argp = {
@@ -546,5 +510,5 @@ int main(int count, char **arguments)
 	signal(SIGXFSZ, SIG_IGN);
 	if (prepare(&o, &trace))
 		return 1;
-	return o.growth_replicas ? show_growth(&o) : run_all(&o);
+	return o.growth_replicas ? growth(&o) : run_all(&o);
 }
