@@ -263,6 +263,12 @@ static __always_inline bool context_may_redirect(struct packet_context *context,
 	return true;
 }
 
+/* Has a VLAN tag been taken out of the frame, to be put back when it is sent? The kernel does so with the outer one. */
+static __always_inline bool context_has_tag_aside(struct packet_context *context)
+{
+	return context->vlan_present;
+}
+
 /* Sends the packet out of `interface` between the given link addresses. Negative: not done. */
 static __always_inline int context_redirect(struct packet_context *context, __u32 interface,
 					    const __u8 *source, const __u8 *destination)

@@ -212,6 +212,12 @@ static __always_inline bool context_is_for_us(struct packet_context *context)
 	return ethernet && !(ethernet->h_dest[0] & 1);
 }
 
+/* Has a VLAN tag been taken out of the frame? XDP sees frames with all their tags. */
+static __always_inline bool context_has_tag_aside(struct packet_context *context)
+{
+	return false;
+}
+
 /* Sends the packet out of `interface` between the given link addresses. Negative: not done, nothing written. */
 static __always_inline int context_redirect(struct packet_context *context, __u32 interface,
 					    const __u8 *source, const __u8 *destination)

@@ -85,7 +85,7 @@ __noinline int next_hop_find(struct packet_context *context)
 		return HOP_LOCAL;
 	case BPF_FIB_LKUP_RET_FWD_DISABLED:
 		/* of a tagged packet we looked up the wrong interface: the kernel knows the VLAN's */
-		if (packet->tags)
+		if (packet->tags || context_has_tag_aside(context))
 			return HOP_STACK;
 		return replicas_are_local ? HOP_LOCAL : HOP_NO_ROUTE;
 	case BPF_FIB_LKUP_RET_BLACKHOLE:

@@ -117,7 +117,7 @@ static __always_inline __u32 icmp_to_replica(struct packet_context *context,
 		slot = flow->replica;
 	}
 	replica = replica_get(slot);
-	if (!replica || !request_translate(scratch, quoted, replica))
+	if (!replica || replica->service != index || !request_translate(scratch, quoted, replica))
 		return OUTCOME_drop_icmp_unrelated;
 	scratch->quoted_translation = scratch->translation;
 	scratch->quoted_translation.source_port = port;

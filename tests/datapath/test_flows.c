@@ -386,6 +386,53 @@ static void test_fragment_forgotten(void **state)
 	expect_sent(program, LINK_CLIENTS, &later, OUTCOME_not_ours, 0);
 }
 
+/* The flow's replica has gone, and its slot is another service's now. */
+static void test_error_to_reused_slot(void **state)
+{
+	struct packet_spec answer = {TCP6(KEY_CONV1, 443, CLIENT6, 50016, ACK)};
+	struct packet_spec error = {.family = AF_INET6,
+				    .source = CLIENT6,
+				    .destination = KEY_CONV1,
+				    .protocol = IPPROTO_ICMPV6,
+				    .hop_limit = 60,
+				    .icmp_type = 1,
+				    .quoted = &answer};
+	uint32_t slot = world_slot(SERVICE_PREFIX, 2);
+	struct replica replica;
+
+	(void)state;
+	request(KEY_CONV1, 50016, SYN, CREATED);
+	expect_sent(program, LINK_CLIENTS, &error, OUTCOME_icmp_forwarded, 0);
+	assert_int_equal(bpf_map_lookup_elem(world_map("replicas"), &slot, &replica), 0);
+	replica.service = SERVICE_CHAT;
+	assert_int_equal(bpf_map_update_elem(world_map("replicas"), &slot, &replica, 0), 0);
+	expect_sent(program, LINK_CLIENTS, &error, OUTCOME_drop_icmp_unrelated, 0);
+}
+
+static void set_forwarding(const char *value)
+{
+	FILE *file = fopen("/proc/sys/net/ipv4/conf/client-side/forwarding", "w");
+
+	assert_non_null(file);
+	fputs(value, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* A tagged packet belongs to an interface that the route look-up is not told: there, the kernel may forward. */
+static void test_forwarding_is_off(void **state)
+{
+	struct packet_spec packet = {UDP4(CLIENT4, 50017, "10.9.9.9", 8000),
+				     PAYLOAD(CHAT_QUESTION)};
+
+	(void)state;
+	set_forwarding("0");
+	expect_sent(program, LINK_CLIENTS, &packet, OUTCOME_drop_no_route, 0);
+	packet.tags[0] = (struct packet_tag){0x8100, 0x0123};
+	packet.tag_count = 1;
+	expect_sent(program, LINK_CLIENTS, &packet, OUTCOME_forwarded_by_stack, CREATED);
+	set_forwarding("1");
+}
+
 /* Packets with a used-up hop limit can be made at will: not all of their senders are told. */
 static void test_answers_are_limited(void **state)
 {
@@ -449,6 +496,8 @@ int main(void)
 		cmocka_unit_test_setup(test_many_ids_one_client, forget),
 		cmocka_unit_test_setup(test_replica_of_two_services, forget),
 		cmocka_unit_test_setup(test_fragment_forgotten, forget),
+		cmocka_unit_test_setup(test_error_to_reused_slot, forget),
+		cmocka_unit_test_setup(test_forwarding_is_off, forget),
 		cmocka_unit_test_setup(test_answers_are_limited, forget),
 	};
 	int failed = 0;
