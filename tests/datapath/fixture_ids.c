@@ -145,6 +145,12 @@ static const struct fixture_kind kinds[] = {
 		.packet = SHORT_REQUEST(41021, 0),
 		.outcome = OUTCOME_drop_id_outside_packet,
 	},
+	{
+		.name = "payload ends in the id, more bytes behind the datagram",
+		.packet = {UDP6(CLIENT6, 41022, "fd00:9::9", 8000), .payload = CHAT_QUESTION,
+			   .payload_length = 23, .trailing = 9},
+		.outcome = OUTCOME_drop_id_outside_packet,
+	},
 };
 
 const struct fixture_table fixture_ids = {kinds, sizeof(kinds) / sizeof(kinds[0])};

@@ -77,7 +77,8 @@ static int build_udp(const struct packet_spec *spec, uint8_t *bytes)
 		checksum = transport_checksum(spec, bytes, length, length);
 		put16(bytes + 6, checksum ? checksum : 0xffff);
 	}
-	return length;
+	memset(bytes + length, 'x', spec->trailing);
+	return length + spec->trailing;
 }
 
 static int build_tcp(const struct packet_spec *spec, uint8_t *bytes)

@@ -72,7 +72,8 @@ struct packet_spec {
 	int quoted_length; /* so many bytes of it; 0: all */
 	const void *payload;
 	int payload_length;
-	int padding; /* bytes behind the IP packet */
+	int trailing; /* UDP: bytes behind the datagram, but inside the IP packet */
+	int padding;  /* bytes behind the IP packet */
 };
 
 /* Writes the packet into `bytes` (room for PACKET_SIZE_MAX). Returns its length. */
