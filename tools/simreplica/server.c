@@ -364,10 +364,17 @@ static const http_parser_settings parser_settings = {
 	.on_message_complete = on_message_complete,
 };
 
-static void wait_for_data(struct connection *connection)
+/*
+ * Between two requests the time-out is model time, as users' thinking is. A client that is only just connecting, or sending, does that in real time:
+ * there it is not sped up.
+ */
+static void wait_for_data(struct connection *connection, bool between)
 {
-	uv_timer_start(&connection->idle, on_idle,
-		       real_milliseconds(connection->server, IDLE_SECONDS * SECOND), 0);
+	uint64_t milliseconds = IDLE_SECONDS * 1000;
+
+	if (between && connection->requests)
+		milliseconds = real_milliseconds(connection->server, IDLE_SECONDS * SECOND);
+	uv_timer_start(&connection->idle, on_idle, milliseconds, 0);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffer)
@@ -382,7 +389,7 @@ static void on_read(uv_stream_t *stream, ssize_t length, const uv_buf_t *buffer)
 	}
 	if (connection->server->frozen)
 		return;
-	wait_for_data(connection);
+	wait_for_data(connection, false);
 	http_parser_execute(&connection->parser, &parser_settings, buffer->base, (size_t)length);
 	if (connection->complete) {
 		uv_read_stop(stream);
@@ -404,7 +411,7 @@ static void listen_for_request(struct connection *connection)
 	http_parser_init(&connection->parser, HTTP_REQUEST);
 	connection->parser.data = connection;
 	connection->complete = false;
-	wait_for_data(connection);
+	wait_for_data(connection, true);
 	uv_read_start((uv_stream_t *)&connection->tcp, on_room, on_read);
 }
 
