@@ -48,7 +48,7 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } replica_addresses SEC(".maps");
 
-/* --- rings: see struct ring_header for how the four are swapped as one ------------------------------------- */
+/* --- rings: see struct ring_header for how these are swapped as one ------------------------------------- */
 
 /* Sizes, not types: clang leaves a struct that only an inner map names undefined, and libbpf then refuses the object. */
 struct ring_header_table {
@@ -66,7 +66,15 @@ struct ring_points_table {
 	__uint(value_size, sizeof(struct ring_point));
 };
 
+/* Of one size, so that the kernel inlines the look-up. */
 struct ring_index_table {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1 << RING_INDEX_BITS_SMALL);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct ring_bucket));
+};
+
+struct ring_index_large_table {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_INNER_MAP);
@@ -105,6 +113,14 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 	__array(values, struct ring_index_table);
 } ring_index SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, RING_SLOTS_MAX);
+	__type(key, __u32);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+	__array(values, struct ring_index_large_table);
+} ring_index_large SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);

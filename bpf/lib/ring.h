@@ -91,19 +91,27 @@ static __always_inline const struct ring_point *ring_point(const struct ring_hea
 static __always_inline const struct ring_bucket *ring_key_bucket(const struct ring_header *ring,
 								 __u64 hash)
 {
-	__u32 slot = ring->slot;
 	__u32 number = ring_bucket_number(hash, ring->index_bits & 31);
+	__u32 slot = ring->slot;
+	const struct ring_bucket *bucket;
 	void *index;
 
 	if (ring->point_count == 0)
 		return NULL;
+	if (ring->index_bits > RING_INDEX_BITS_SMALL) {
+		index = bpf_map_lookup_elem(&ring_index_large, &slot);
+		return index ? bpf_map_lookup_elem(index, &number) : NULL;
+	}
 	index = bpf_map_lookup_elem(&ring_index, &slot);
 	if (!index)
 		return NULL;
-	return bpf_map_lookup_elem(index, &number);
+	bucket = bpf_map_lookup_elem(index, &number);
+	WARMPATH_BARRIER(
+		bucket); /* keeps the two calls apart: one for both tables would not be inlined */
+	return bucket;
 }
 
-/* The search inside a bucket that has points. 0, or -ENOENT if the points are missing. */
+/* The search among a bucket's points. 0, or -ENOENT if the points are missing. */
 static __always_inline int ring_search_points(const struct ring_header *ring,
 					      const struct ring_bucket *bucket, __u64 hash,
 					      __u32 *point_index)
@@ -132,47 +140,60 @@ static __always_inline int ring_search_points(const struct ring_header *ring,
 }
 
 /*
- * The key's point: where its walk starts.
+ * The key's point, where its walk starts, and its home, the slot of the replica that owns that point.
  * 0; or -ENOENT if the ring is empty or one of its tables missing.
  */
-static __always_inline int ring_find(const struct ring_header *ring, __u64 hash, __u32 *point_index)
-{
-	const struct ring_bucket *bucket = ring_key_bucket(ring, hash);
-
-	if (!bucket)
-		return -ENOENT;
-	if (bucket->point_count == 0) {
-		*point_index = ring_wrap(bucket->first_point, ring->point_count);
-		return 0;
-	}
-	return ring_search_points(ring, bucket, hash, point_index);
-}
-
-/*
- * The key's home: the slot of the replica that owns its point.
- * 0; or -ENOENT if the ring is empty or one of its tables missing.
- */
-static __always_inline int ring_home(const struct ring_header *ring, __u64 hash, __u32 *replica)
+static __always_inline int ring_look_up(const struct ring_header *ring, __u64 hash,
+					__u32 *point_index, __u32 *replica)
 {
 	const struct ring_bucket *bucket = ring_key_bucket(ring, hash);
 	const struct ring_point *point;
-	__u32 index;
-	int err;
+	__u32 behind;
 
 	if (!bucket)
 		return -ENOENT;
-	if (bucket->point_count == 0) {
-		*replica = bucket->replica;
+	if (ring_bucket_decides(bucket, hash, ring->index_bits & 31, &behind)) {
+		*point_index = ring_wrap(bucket->first_point + behind, ring->point_count);
+		*replica = bucket->replica ^ ((bucket->replica ^ bucket->next_replica) & -behind);
 		return 0;
 	}
-	err = ring_search_points(ring, bucket, hash, &index);
-	if (err)
-		return err;
-	point = ring_point(ring, index);
+	if (ring_search_points(ring, bucket, hash, point_index))
+		return -ENOENT;
+	point = ring_point(ring, *point_index);
 	if (!point)
 		return -ENOENT;
-	*replica = point->replica;
+	*replica = (__u16)point->replica;
 	return 0;
+}
+
+/* The key's point alone; errors as ring_look_up(). */
+static __always_inline int ring_find(const struct ring_header *ring, __u64 hash, __u32 *point_index)
+{
+	__u32 replica;
+
+	return ring_look_up(ring, hash, point_index, &replica);
+}
+
+__noinline int ring_find_home(const struct ring_header *ring, __u64 hash, __u32 *replica)
+{
+	__u32 point_index;
+
+	if (!ring || !replica)
+		return -EINVAL;
+	return ring_look_up(ring, hash, &point_index, replica);
+}
+
+/*
+ * The key's home alone; errors as ring_look_up(). By a call, for where it is not every packet's way: the verifier then walks the
+ * search once and not in each place.
+ */
+static __always_inline int ring_home(const struct ring_header *ring, __u64 hash, __u32 *replica)
+{
+	__u32 home = 0;
+	int err = ring_find_home(ring, hash, &home);
+
+	*replica = home;
+	return err;
 }
 
 #endif /* WARMPATH_BPF_RING_H */

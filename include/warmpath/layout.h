@@ -197,14 +197,19 @@ enum ring_dialect {
  * inner maps of this header; the three others are reached through the slot it names:
  *
  *   ring_points[slot]   sorted by (hash, name), point_count entries of struct ring_point
- *   ring_index[slot]    2^index_bits entries of struct ring_bucket: bucket b covers the hashes whose top index_bits bits are b
+ *   ring_index[slot]    2^index_bits entries of struct ring_bucket: bucket b covers the hashes whose top index_bits bits are b;
+ *                       in ring_index_large[slot] if index_bits > RING_INDEX_BITS_SMALL
  *   ring_members[slot]  member_count entries of struct ring_member: replica slots sorted by name
  *
  * Swapping: fill the three tables under the slot not in use (service * 2, service * 2 + 1), then replace the header: one atomic
  * pointer, and the update returns only after every program that saw the old header has finished, so that the old
  * slot's tables may then be filled again. A packet reads the header once and sees one generation throughout.
- * Inner maps have room for the next power of two (BPF_F_INNER_MAP lets their sizes differ): entries from the counts on mean nothing.
+ *
+ * Inner maps have room for more than they hold: ring_index for 2^RING_INDEX_BITS_SMALL, the others for the next power of two
+ * (BPF_F_INNER_MAP lets their sizes differ). Entries from the counts on mean nothing.
  */
+#define RING_INDEX_BITS_SMALL 15
+
 struct ring_header {
 	__u64 generation; /* rises by one with each ring of this service */
 	enum ring_dialect dialect;
@@ -226,13 +231,20 @@ _Static_assert(sizeof(struct ring_point) == 16, "layout");
 
 #define RING_BUCKET_POINTS_MAX 0xffff
 
+/*
+ * What a key's place is decided by without a look at the points, unless the bucket has two or more or the key's fraction equals
+ * the point's (include/warmpath/ring.h).
+ */
 struct ring_bucket {
 	__u32 first_point; /* the first point whose hash is in this or a later bucket; point_count of the ring if none */
-	__u16 point_count; /* how many are in this bucket */
-	__u16 replica; /* slot of first_point's replica (behind the last point: the first one's): spares an empty
-			    * bucket the look at the points */
+	__u32 first_fraction; /* where in this bucket it lies: the 32 bits of its hash that follow the bucket's number; all ones
+			       * if it lies in a later one */
+	__u16 point_count;  /* how many are in this bucket */
+	__u16 replica;	    /* slot, of first_point (behind the last point comes the first) */
+	__u16 next_replica; /* slot, of the point after it */
+	__u16 reserved;
 };
-_Static_assert(sizeof(struct ring_bucket) == 8, "layout");
+_Static_assert(sizeof(struct ring_bucket) == 16, "layout");
 
 struct ring_member {
 	__u32 replica; /* slot */

@@ -64,6 +64,7 @@ static int load_ring(struct decide_world *world, __u32 vnodes, struct error *err
 		.rings = decide_world_map(world, "rings"),
 		.ring_points = decide_world_map(world, "ring_points"),
 		.ring_index = decide_world_map(world, "ring_index"),
+		.ring_index_large = decide_world_map(world, "ring_index_large"),
 		.ring_members = decide_world_map(world, "ring_members"),
 	};
 	int err;

@@ -47,6 +47,7 @@ static int load(void **state)
 	maps.rings = bpf_map__fd(skeleton->maps.rings);
 	maps.ring_points = bpf_map__fd(skeleton->maps.ring_points);
 	maps.ring_index = bpf_map__fd(skeleton->maps.ring_index);
+	maps.ring_index_large = bpf_map__fd(skeleton->maps.ring_index_large);
 	maps.ring_members = bpf_map__fd(skeleton->maps.ring_members);
 	return 0;
 }
@@ -388,6 +389,26 @@ static bool kernel_takes_typed_inner_maps(void)
 	       (major > 6 || (major == 6 && minor >= 2));
 }
 
+/* A small ring and a large one have their indexes in different outer maps. */
+static void rings_change_between_small_and_large(void **state)
+{
+	struct ring_settings settings = llm_settings(100);
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		struct replica_list *list = make_replicas(i % 2 ? 400 : 6, "llm-%d", 0);
+		struct ring ring;
+
+		build(&ring, &settings, list);
+		assert_int_equal(ring.header.index_bits > RING_INDEX_BITS_SMALL, i % 2);
+		swap(63, &ring);
+		check_ids(&ring, 63);
+		check_edges(&ring, 63);
+		ring_free(&ring);
+		free(list);
+	}
+}
+
 static void inner_maps_have_types(void **state)
 {
 	struct replica_list *list = make_replicas(8, "llm-%d", 0);
@@ -399,7 +420,7 @@ static void inner_maps_have_types(void **state)
 	build(&ring, &settings, list);
 	swap(0, &ring);
 	for (int i = 0; i < 3; i++) {
-		const __u32 entries[] = {1024, 1u << ring.header.index_bits, 8};
+		const __u32 entries[] = {1024, 1u << RING_INDEX_BITS_SMALL, 8};
 		struct bpf_map_info info = {0};
 		__u32 size = sizeof(info);
 		int fd = bpf_map_get_fd_by_id(map_id_of_slot(outer[i], ring.header.slot));
@@ -531,6 +552,7 @@ int main(void)
 		cmocka_unit_test_setup(contradicting_header, clear),
 		cmocka_unit_test_setup(swaps_alternate_between_two_slots, clear),
 		cmocka_unit_test_setup(maps_serve_again_where_they_fit, clear),
+		cmocka_unit_test_setup(rings_change_between_small_and_large, clear),
 		cmocka_unit_test_setup(inner_maps_have_types, clear),
 		cmocka_unit_test_setup(failed_swap_changes_nothing, clear),
 		cmocka_unit_test_setup(a_packet_sees_one_ring_through_swaps, clear),

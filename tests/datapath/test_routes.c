@@ -47,6 +47,7 @@ static void make_service(enum ring_dialect dialect, uint32_t replicas, struct ri
 		.rings = world_map("rings"),
 		.ring_points = world_map("ring_points"),
 		.ring_index = world_map("ring_index"),
+		.ring_index_large = world_map("ring_index_large"),
 		.ring_members = world_map("ring_members"),
 	};
 	struct service_address_key key = {.address = world_address(PUBLIC),

@@ -111,6 +111,7 @@ static int make_ring(const struct world_service *from, size_t index)
 		.rings = world_map("rings"),
 		.ring_points = world_map("ring_points"),
 		.ring_index = world_map("ring_index"),
+		.ring_index_large = world_map("ring_index_large"),
 		.ring_members = world_map("ring_members"),
 	};
 	struct error error;

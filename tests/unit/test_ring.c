@@ -97,12 +97,13 @@ static void check_key(const struct ring *ring, __u64 key)
 {
 	const struct ring_bucket *bucket =
 		&ring->index[ring_bucket_number(key, ring->header.index_bits)];
-	__u32 point = scan(ring, key);
+	__u32 point = scan(ring, key), behind;
 
 	assert_int_equal(ring_lookup(ring, key), point);
 	assert_int_equal(ring_home_slot(ring, key), ring->points[point].replica);
-	if (bucket->point_count == 0)
-		assert_int_equal(bucket->replica, ring->points[point].replica);
+	if (ring_bucket_decides(bucket, key, ring->header.index_bits, &behind))
+		assert_int_equal(behind ? bucket->next_replica : bucket->replica,
+				 ring->points[point].replica);
 }
 
 static void lookup_equals_a_scan(void **state)

@@ -249,6 +249,7 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 	datapath->ring_maps.rings = bpf_map__fd(datapath->tc->maps.rings);
 	datapath->ring_maps.ring_points = bpf_map__fd(datapath->tc->maps.ring_points);
 	datapath->ring_maps.ring_index = bpf_map__fd(datapath->tc->maps.ring_index);
+	datapath->ring_maps.ring_index_large = bpf_map__fd(datapath->tc->maps.ring_index_large);
 	datapath->ring_maps.ring_members = bpf_map__fd(datapath->tc->maps.ring_members);
 	datapath->control_program = bpf_program__fd(datapath->control->progs.warmpath_control);
 	return 0;

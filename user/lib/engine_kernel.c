@@ -109,6 +109,7 @@ static int load_programs(struct programs *programs, struct error *error)
 		.rings = bpf_map__fd(programs->decide->maps.rings),
 		.ring_points = bpf_map__fd(programs->decide->maps.ring_points),
 		.ring_index = bpf_map__fd(programs->decide->maps.ring_index),
+		.ring_index_large = bpf_map__fd(programs->decide->maps.ring_index_large),
 		.ring_members = bpf_map__fd(programs->decide->maps.ring_members),
 	};
 	return 0;

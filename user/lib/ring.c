@@ -59,10 +59,13 @@ int ring_lookup(const struct ring *ring, __u64 hash)
 	const struct ring_header *header = &ring->header;
 	const struct ring_bucket *bucket;
 	struct ring_search search;
+	__u32 behind;
 
 	if (header->point_count == 0)
 		return -ENOENT;
 	bucket = &ring->index[ring_bucket_number(hash, header->index_bits)];
+	if (ring_bucket_decides(bucket, hash, header->index_bits, &behind))
+		return ring_wrap(bucket->first_point + behind, header->point_count);
 	search.first = bucket->first_point;
 	search.left = bucket->point_count;
 	while (search.left > 0)

@@ -22,7 +22,8 @@ struct table {
 	const void *entries;
 	__u32 entry_size;
 	__u32 count;
-	int inner; /* its map once created, else -1 */
+	__u32 room; /* entries of its map; 0: as many as needed, of BPF_F_INNER_MAP */
+	int inner;  /* its map once created, else -1 */
 };
 
 enum {
@@ -32,6 +33,16 @@ enum {
 	TABLE_COUNT,
 };
 
+static bool is_small(const struct ring_header *header)
+{
+	return header->index_bits <= RING_INDEX_BITS_SMALL;
+}
+
+int ring_maps_index(const struct ring_maps *maps, const struct ring_header *header)
+{
+	return is_small(header) ? maps->ring_index : maps->ring_index_large;
+}
+
 static void list_tables(struct table tables[TABLE_COUNT], const struct ring_maps *maps,
 			const struct ring *ring)
 {
@@ -40,17 +51,18 @@ static void list_tables(struct table tables[TABLE_COUNT], const struct ring_maps
 		.name = "ring_points",
 		.type_name = "ring_point",
 		.entry_size = sizeof(struct ring_point),
-		.entries = ring ? ring->points : NULL,
-		.count = ring ? ring->header.point_count : 0,
+		.entries = ring->points,
+		.count = ring->header.point_count,
 		.inner = -1,
 	};
 	tables[TABLE_INDEX] = (struct table){
-		.outer = maps->ring_index,
+		.outer = ring_maps_index(maps, &ring->header),
 		.name = "ring_index",
 		.type_name = "ring_bucket",
 		.entry_size = sizeof(struct ring_bucket),
-		.entries = ring ? ring->index : NULL,
-		.count = ring ? 1u << ring->header.index_bits : 0,
+		.entries = ring->index,
+		.count = 1u << ring->header.index_bits,
+		.room = is_small(&ring->header) ? 1u << RING_INDEX_BITS_SMALL : 0,
 		.inner = -1,
 	};
 	tables[TABLE_MEMBERS] = (struct table){
@@ -58,8 +70,8 @@ static void list_tables(struct table tables[TABLE_COUNT], const struct ring_maps
 		.name = "ring_members",
 		.type_name = "ring_member",
 		.entry_size = sizeof(struct ring_member),
-		.entries = ring ? ring->members : NULL,
-		.count = ring ? ring->header.member_count : 0,
+		.entries = ring->members,
+		.count = ring->header.member_count,
 		.inner = -1,
 	};
 }
@@ -118,8 +130,9 @@ static int find_reusable(const struct table *table, __u32 slot)
 	if (fd < 0)
 		return fd;
 	err = bpf_obj_get_info_by_fd(fd, &info, &size);
-	if (!err && (info.max_entries < table->count ||
-		     info.max_entries / REUSE_FACTOR_MAX > round_up(table->count)))
+	if (!err && !table->room &&
+	    (info.max_entries < table->count ||
+	     info.max_entries / REUSE_FACTOR_MAX > round_up(table->count)))
 		err = -ENOSPC;
 	if (err) {
 		close(fd);
@@ -141,8 +154,8 @@ static int load_table(struct table *table, __u32 slot, const struct btf *types)
 		.value_type = table->type_name,
 		.key_size = sizeof(__u32),
 		.value_size = table->entry_size,
-		.max_entries = round_up(table->count),
-		.flags = BPF_F_INNER_MAP,
+		.max_entries = table->room ? table->room : round_up(table->count),
+		.flags = table->room ? 0 : BPF_F_INNER_MAP,
 	};
 
 	table->inner = find_reusable(table, slot);
@@ -157,6 +170,7 @@ static void delete_slot(const struct ring_maps *maps, __u32 slot)
 {
 	bpf_map_delete_elem(maps->ring_points, &slot);
 	bpf_map_delete_elem(maps->ring_index, &slot);
+	bpf_map_delete_elem(maps->ring_index_large, &slot);
 	bpf_map_delete_elem(maps->ring_members, &slot);
 }
 

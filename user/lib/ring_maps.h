@@ -18,6 +18,7 @@ struct ring_maps {
 	int rings;
 	int ring_points;
 	int ring_index;
+	int ring_index_large;
 	int ring_members;
 };
 
@@ -33,6 +34,9 @@ int ring_maps_swap(const struct ring_maps *maps, __u32 service, struct ring *rin
 
 /* Takes the service's ring away. 0, also if there is none; or a negative errno with a sentence. */
 int ring_maps_clear(const struct ring_maps *maps, __u32 service, struct error *error);
+
+/* Which of the two outer maps has the index of a ring with this header. */
+int ring_maps_index(const struct ring_maps *maps, const struct ring_header *header);
 
 /* The header of the service's current ring. 0; or -ENOENT if it has none, or another negative errno. */
 int ring_maps_current(const struct ring_maps *maps, __u32 service, struct ring_header *header);

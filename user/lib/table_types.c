@@ -47,8 +47,11 @@ static const struct field point_fields[] = {
 
 static const struct field bucket_fields[] = {
 	FIELD(ring_bucket, first_point, FIELD_U32),
+	FIELD(ring_bucket, first_fraction, FIELD_U32),
 	FIELD(ring_bucket, point_count, FIELD_U16),
 	FIELD(ring_bucket, replica, FIELD_U16),
+	FIELD(ring_bucket, next_replica, FIELD_U16),
+	FIELD(ring_bucket, reserved, FIELD_U16),
 	{0},
 };
 
