@@ -50,7 +50,8 @@ CLI_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/cli/*.c))
 AGENT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/agent/*.c))
 # what tests may link of the agent: all of it but main
 AGENT_TESTABLE := $(filter-out %/main.o,$(AGENT_OBJECTS))
-PLAIN_TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tools/*.c))
+PLAIN_TOOLS := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tools/*.c)))
+TOOLS_BPF_SKELETONS := $(patsubst %.bpf.c,$(BUILD)/%.skel.h,$(wildcard tools/*.bpf.c))
 FOLDER_TOOLS := $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c))
 TOOLS := $(PLAIN_TOOLS) $(FOLDER_TOOLS:%=$(BUILD)/tools/%)
 TOOLS_LIB_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/lib/*.c))
@@ -87,6 +88,9 @@ $(BUILD)/%.skel.h: $(BUILD)/%.bpf.o
 	$(BPFTOOL) gen skeleton $< name $(subst -,_,$(notdir $*))_bpf > $@
 
 # --- user space --------------------------------------------------------------------------------------------
+$(PLAIN_TOOLS:%=%.o): | $(TOOLS_BPF_SKELETONS)
+$(PLAIN_TOOLS:%=%.o): CPPFLAGS += -I$(BUILD)/tools
+
 $(BUILD)/%.o: %.c | $(BPF_SKELETONS)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -c $< -o $@
