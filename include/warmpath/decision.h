@@ -34,7 +34,7 @@ struct decide_request {
 	__u64 id_hash_low; /* dialect replica-router: the lower half of the id's MD5; else 0 */
 	__u32 prompt_tokens;
 	__u32 max_tokens;
-	__u32 anonymous; /* 1: neither an id nor content to make a key of: id_hash says nothing of the conversation */
+	__u32 anonymous; /* 1: without an id: id_hash is of its content, or of the client's address */
 	__u32 reserved;
 };
 _Static_assert(sizeof(struct decide_request) == 32, "layout");
@@ -103,8 +103,8 @@ struct event_decision {
 	struct decision decision;
 	__u32 walked_count; /* the first of `loads`: replicas met on the walk, in its order */
 	__u32 load_count;
-	__u8 id_length; /* 0: the key is not of an id, but of content or of the client's address */
-	__u8 anonymous; /* 1: of the client's address */
+	__u8 id_length; /* 0: the id is not known (from the address), or there is none */
+	__u8 anonymous; /* 1: there is none */
 	__u8 reserved[6];
 	char id[ID_LENGTH_MAX];
 	struct event_replica_load loads[EVENT_REPLICAS_MAX];
