@@ -103,7 +103,7 @@ struct service {
 	struct address public_ipv4;
 	struct address public_ipv6;
 	__be16 public_port;
-	__u16 reserved;
+	__u16 policy_overridden; /* 1: set at run time; survives an agent restart, not a reload */
 	struct policy_settings policy;
 };
 _Static_assert(sizeof(struct service) == 32 + 8 + 8 + 4 + 32 + 4 + 32, "layout");

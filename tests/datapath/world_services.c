@@ -55,10 +55,11 @@ static int add_public_address(const struct world_service *from, size_t index, co
 		key.port = 0;
 		return bpf_map_update_elem(map, &key, &value, 0);
 	}
-	/* the second address of a family takes the first one's privilege away; remembered in `reserved` */
+	/* the second address of a family takes the first one's privilege away; counted here until the service is written */
 	public = is_ipv4(&key.address) ? &service->public_ipv4 : &service->public_ipv6;
-	service->reserved += is_ipv4(&key.address) ? 1 : 0x100;
-	if ((is_ipv4(&key.address) ? service->reserved & 0xff : service->reserved >> 8) > 1)
+	service->policy_overridden += is_ipv4(&key.address) ? 1 : 0x100;
+	if ((is_ipv4(&key.address) ? service->policy_overridden & 0xff
+				   : service->policy_overridden >> 8) > 1)
 		memset(public, 0, sizeof(*public));
 	else
 		*public = key.address;
@@ -190,7 +191,7 @@ int world_configure(const struct world_service *services, size_t count)
 		snprintf(service.name, sizeof(service.name), "%s", from->name);
 		for (size_t j = 0; j < 4 && from->addresses[j] && !err; j++)
 			err = add_public_address(from, i, from->addresses[j], &service);
-		service.reserved = 0;
+		service.policy_overridden = 0;
 		for (size_t j = 0; j < WORLD_REPLICAS_MAX && from->replicas[j].name && !err; j++) {
 			states[i][j] =
 				from->replicas[j].state ? from->replicas[j].state : REPLICA_ACTIVE;

@@ -464,6 +464,7 @@ static void the_example_is_read_as_written(void **state)
 	assert_int_equal(config.limits.flows, 262144);
 	assert_int_equal(config.limits.requests, 65536);
 	assert_int_equal(config.limits.fragments, 8192);
+	assert_int_equal(config.trace.decisions_per_second, 1000);
 	assert_int_equal(config.interface_count, 1);
 	assert_string_equal(config.interfaces[0].name, "eth0");
 	assert_int_equal(config.interfaces[0].mode, ATTACH_AUTO);

@@ -11,6 +11,8 @@
 #include "agent/membership.h"
 #include "agent/rings.h"
 #include "lib/address.h"
+#include "lib/placement_tables.h"
+#include "lib/policy.h"
 #include "lib/log.h"
 
 struct change {
@@ -106,6 +108,39 @@ static int write_replica(struct change *change, __u32 slot)
 	if (bpf_map_update_elem(change->datapath->replicas, &slot, replica, BPF_ANY))
 		return write_failed(change, "replicas");
 	return 0;
+}
+
+static bool remembers(const struct service *service)
+{
+	return service->state == SERVICE_ACTIVE && service->policy.policy == POLICY_LLM_AWARE &&
+	       service->policy.placement_memory;
+}
+
+/* A service that remembers placements has a table for them; it starts empty when what was remembered is of no use any more. */
+static int prepare_memory(struct change *change, __u32 index)
+{
+	const struct service *before = &change->current->services[index];
+	const struct service *after = &change->next->services[index];
+	int placements = change->datapath->placements;
+
+	if (!remembers(after))
+		return placement_table_clear(placements, index, change->error);
+	if (remembers(before) && strcmp(before->name, after->name) == 0 &&
+	    !policy_clears_memory(&before->policy, &after->policy) &&
+	    placement_table_size(placements, index) > 0)
+		return 0;
+	return placement_table_replace(placements, index, after->policy.memory_max_entries,
+				       change->error);
+}
+
+static int prepare_memories(struct change *change)
+{
+	__u32 i;
+	int result = 0;
+
+	for (i = 0; i < SERVICES_MAX && !result; i++)
+		result = prepare_memory(change, i);
+	return result;
 }
 
 /* Replicas that are (or become) active before the ring leads to them; all others after it has ceased to. */
@@ -211,16 +246,21 @@ static int move_aside(struct change *change, __u32 service)
 
 	if (result)
 		return result;
-	result = ring_maps_swap(&change->datapath->ring_maps, service, &without, change->error);
+	for (slot = 0; slot < REPLICAS_MAX && !result; slot++) {
+		if (change->moving[slot] && change->current->replicas[slot].service == service)
+			result = membership_changed(change->datapath, slot,
+						    &change->current->replicas[slot], false,
+						    change->error);
+	}
+	if (!result)
+		result = ring_maps_swap(&change->datapath->ring_maps, service, &without,
+					change->error);
 	ring_free(&without);
 	for (slot = 0; slot < REPLICAS_MAX && !result; slot++) {
 		struct replica replica = change->current->replicas[slot];
 
 		if (!change->moving[slot] || replica.service != service)
 			continue;
-		result = membership_changed(change->datapath, slot, &replica, false, change->error);
-		if (result)
-			break;
 		replica.state = REPLICA_DOWN;
 		if (bpf_map_update_elem(change->datapath->replicas, &slot, &replica, BPF_ANY))
 			result = write_failed(change, "replicas");
@@ -273,6 +313,8 @@ static int come_in(struct change *change)
 	int result = write_services(change, SERVICE_ACTIVE);
 
 	if (!result)
+		result = prepare_memories(change);
+	if (!result)
 		result = move_all_aside(change);
 	/* The slots of removed services' replicas may be wanted by new ones: see go_out() for the rest. */
 	if (!result)
@@ -280,10 +322,13 @@ static int come_in(struct change *change)
 	if (!result)
 		result = replica_addresses_add(change->datapath->replica_addresses, change->next,
 					       change->error);
+	/* In the set is only who is on the ring: a decision takes no notice of the others on a ring that it still sees. */
 	if (!result)
-		result = members_enter(change);
+		result = members_leave(change);
 	if (!result)
 		result = swap_rings(change);
+	if (!result)
+		result = members_enter(change);
 	if (!result)
 		result = service_addresses_add(change->datapath->service_addresses, change->next,
 					       change->error);
@@ -297,8 +342,6 @@ static int go_out(struct change *change)
 
 	if (!result)
 		result = clear_rings(change);
-	if (!result)
-		result = members_leave(change);
 	if (!result)
 		result = write_replicas(change, false);
 	if (!result)

@@ -240,6 +240,11 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 	datapath->replicas = bpf_map__fd(datapath->tc->maps.replicas);
 	datapath->replica_addresses = bpf_map__fd(datapath->tc->maps.replica_addresses);
 	datapath->replica_loads = bpf_map__fd(datapath->tc->maps.replica_loads);
+	datapath->service_loads = bpf_map__fd(datapath->tc->maps.service_loads);
+	datapath->requests = bpf_map__fd(datapath->tc->maps.requests);
+	datapath->placements = bpf_map__fd(datapath->tc->maps.placements);
+	datapath->trace_settings = bpf_map__fd(datapath->tc->maps.trace_settings);
+	datapath->events = bpf_map__fd(datapath->tc->maps.events);
 	datapath->flows = bpf_map__fd(datapath->tc->maps.flows);
 	datapath->redirect_devices = bpf_map__fd(datapath->tc->maps.redirect_devices);
 	datapath->counters = bpf_map__fd(datapath->tc->maps.counters);

@@ -37,6 +37,11 @@ struct datapath {
 	int replicas;
 	int replica_addresses;
 	int replica_loads;
+	int service_loads;
+	int requests;
+	int placements;
+	int trace_settings;
+	int events;
 	int flows;
 	int redirect_devices;
 	int counters;

@@ -70,8 +70,24 @@ static struct address only_public_address(const struct config_service *settings,
 	return only ? *only : none;
 }
 
-static void fill_service(struct service *service, const struct config_service *settings)
+/* A policy set at run time survives a restart of the agent, not a reload. */
+static void fill_policy(struct service *service, const struct config_service *settings,
+			const struct service *before, enum routing_merge merge)
 {
+	service->policy = settings->policy;
+	if (merge != MERGE_START || before->state != SERVICE_ACTIVE || !before->policy_overridden)
+		return;
+	service->policy = before->policy;
+	service->policy_overridden = 1;
+	log_info("service %s keeps the policy set by command; reload to take the file's",
+		 service->name);
+}
+
+static void fill_service(struct service *service, const struct config_service *settings,
+			 enum routing_merge merge)
+{
+	const struct service before = *service;
+
 	memset(service, 0, sizeof(*service));
 	memcpy(service->name, settings->name, sizeof(service->name));
 	service->state = SERVICE_ACTIVE;
@@ -88,7 +104,7 @@ static void fill_service(struct service *service, const struct config_service *s
 	service->public_ipv4 = only_public_address(settings, true);
 	service->public_ipv6 = only_public_address(settings, false);
 	service->public_port = htons(settings->port);
-	service->policy = settings->policy;
+	fill_policy(service, settings, &before, merge);
 }
 
 /* --- the configuration's set ------------------------------------------------------------------------------- */
@@ -223,7 +239,7 @@ int routing_merge(struct routing *routing, const struct config *config, enum rou
 		index = allocate_service(routing, config->services[i].name, error);
 		if (index < 0)
 			return index;
-		fill_service(&routing->services[index], &config->services[i]);
+		fill_service(&routing->services[index], &config->services[i], merge);
 		routing->settings[index] = &config->services[i];
 	}
 	remove_unconfigured(routing, merge);

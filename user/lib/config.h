@@ -123,6 +123,10 @@ struct config_handoff {
 	struct handoff_keys keys; /* made of the files by cluster_secrets_load() */
 };
 
+struct config_trace {
+	__u32 decisions_per_second; /* put into the ring buffer, at most */
+};
+
 struct config {
 	char pin_path[PATH_MAX / 2]; /* room for names below it */
 	char control_socket[108];    /* sizeof(sockaddr_un.sun_path) */
@@ -131,6 +135,7 @@ struct config {
 	enum deployment_shape shape;
 	struct config_handoff handoff;
 	struct config_limits limits;
+	struct config_trace trace;
 	struct config_interface *interfaces;
 	unsigned int interface_count;
 	struct config_service *services;

@@ -149,6 +149,13 @@ const struct schema_key config_schema[] = {
 	 RANGE(64, 1 << 20),
 	 .description = "fragmented datagrams followed at once"},
 
+	{.path = "trace", .kind = SCHEMA_SECTION, .description = "what `warmpath trace` can show"},
+	{.path = "trace.decisions_per_second",
+	 .kind = SCHEMA_NUMBER,
+	 AT(config, trace.decisions_per_second),
+	 RANGE(0, 10000000),
+	 .description = "decisions traced in a second, at most, with their completions"},
+
 	{.path = "services",
 	 ITEMS(config, services, service_count, config_service, SERVICES_MAX),
 	 .description = "public addresses and the replicas behind them"},
