@@ -26,7 +26,7 @@ static __always_inline int control_loads(struct control_call *call)
 		load->mark = sums->decisions;
 		load->marked_requests = 0;
 		load->marked_tokens = 0;
-	} else {
+	} else if (operation == CONTROL_REPAIR) {
 		decide_repair(sums, load, requests, tokens);
 	}
 	decisions = sums->decisions;
@@ -68,6 +68,7 @@ int warmpath_control(struct xdp_md *context)
 	case CONTROL_ENTER:
 	case CONTROL_LEAVE:
 	case CONTROL_MARK:
+	case CONTROL_READ:
 	case CONTROL_REPAIR:
 		call->result = control_loads(call);
 		break;

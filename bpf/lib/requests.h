@@ -140,18 +140,10 @@ __noinline int request_close(__u64 wanted, __u32 replica, __u32 status)
 	return ended;
 }
 
-/* Gives the charge of a request back that is open under the key, as it comes once more: before it is decided anew. */
-__noinline int request_supersede(void)
+/* Ends a request that is open under the key, as it comes once more: before it is decided anew. */
+static __always_inline int request_supersede(void)
 {
-	struct open_request_key *key = request_key_space();
-	struct open_request *former;
-
-	if (!key)
-		return -ENOENT;
-	former = bpf_map_lookup_elem(&requests, key);
-	if (former)
-		request_end(key, former, 0, COMPLETION_SUPERSEDED);
-	return 0;
+	return request_close(0, REPLICA_NONE, COMPLETION_SUPERSEDED);
 }
 
 /* The decision on the request in decide_states. 0, or -ENOENT if a map or table is missing. */
@@ -169,19 +161,21 @@ __noinline int request_decide(__u32 service_index, const struct ring_header *rin
 	return 0;
 }
 
-/* Remembers what was decided and charged, and traces it. */
-__noinline int request_write(__u32 service, const struct ring_header *ring,
-			     const struct id_block *id, __u32 id_length)
+/*
+ * Remembers what was decided and charged. how: BPF_NOEXIST or BPF_ANY. 0; or -EEXIST: there is an entry under the key already. Without
+ * room the request goes on uncharged.
+ */
+__noinline int request_write(__u32 service, __u64 how)
 {
 	struct open_request_key *key = request_key_space();
 	struct decide_state *state = decide_state_get();
-	__u64 now = bpf_ktime_get_coarse_ns();
 	struct open_request request = {};
+	const struct replica *replica;
 	struct decision *decision;
 	__u32 slot;
-	const struct replica *replica;
+	long err;
 
-	if (!key || !state || !ring || !id)
+	if (!key || !state)
 		return -ENOENT;
 	decision = &state->decision;
 	slot = decision->replica;
@@ -194,17 +188,29 @@ __noinline int request_write(__u32 service, const struct ring_header *ring,
 	request.charge = decision->charge;
 	request.request_charge = !!(decision->flags & DECISION_CHARGED);
 	request.remembered = !state->request.anonymous;
-	request.traced = events_take_turn(now);
+	request.traced = state->traced;
 	request.id_hash = state->request.id_hash;
-	request.decided_nanoseconds = now;
-	if (decision->flags & DECISION_CONTENDED)
-		count(NOTE_note_decision_contended);
-	if (bpf_map_update_elem(&requests, key, &request, BPF_ANY)) {
+	request.decided_nanoseconds = bpf_ktime_get_coarse_ns();
+	err = bpf_map_update_elem(&requests, key, &request, how);
+	if (err == -EEXIST)
+		return -EEXIST;
+	if (err) {
 		request_give_back(&request, request.number);
 		count(NOTE_note_request_untracked);
 	}
-	if (request.traced)
-		event_emit_decision(state, ring, service, key, id, id_length, now);
+	return 0;
+}
+
+/* Tells user space what was decided. */
+__noinline int request_trace(__u32 service, const struct ring_header *ring,
+			     const struct id_block *id, __u32 id_length)
+{
+	struct open_request_key *key = request_key_space();
+	struct decide_state *state = decide_state_get();
+
+	if (!key || !state || !ring || !id)
+		return -ENOENT;
+	event_emit_decision(state, ring, service, key, id, id_length, bpf_ktime_get_coarse_ns());
 	return 0;
 }
 
@@ -222,12 +228,21 @@ static __always_inline int request_open(__u32 service, const struct ring_header 
 
 	if (!state)
 		return -ENOENT;
-	err = request_supersede();
-	if (!err)
-		err = request_decide(service, ring);
-	if (!err && state->decision.number != 0)
-		err = request_write(service, ring, id, id_length);
-	return err;
+	request_supersede();
+	err = request_decide(service, ring);
+	if (err || state->decision.number == 0)
+		return err;
+	if (state->decision.flags & DECISION_CONTENDED)
+		count(NOTE_note_decision_contended);
+	state->traced = events_take_turn(bpf_ktime_get_coarse_ns());
+	/* two CPUs may have begun with the same request at once: then the one that came first is superseded here */
+	if (request_write(service, BPF_NOEXIST) == -EEXIST) {
+		request_supersede();
+		request_write(service, BPF_ANY);
+	}
+	if (state->traced)
+		request_trace(service, ring, id, id_length);
+	return 0;
 }
 
 #endif /* WARMPATH_BPF_REQUESTS_H */

@@ -92,7 +92,7 @@ static __always_inline void route_sizes(struct packet_context *context, const st
 		sizes->max_tokens = route_tokens_at(context, packet, service->max_tokens_offset,
 						    sizes->max_tokens);
 	}
-	sizes->anonymous = request->keyless && bytes == 0;
+	sizes->anonymous = request->keyless;
 }
 
 /*

@@ -36,13 +36,12 @@ _Static_assert(sizeof(struct decide_call) == 40 + 128 + 80, "layout");
 /* --- warmpath_control: what the agent changes in loads and requests ------------------------------------------- */
 
 enum control_operation {
-	CONTROL_ENTER = 1, /* the replica enters the set, with the load it has */
-	CONTROL_LEAVE = 2, /* it leaves the set; its load stays on record */
-	CONTROL_CLOSE = 3, /* gives a request's charge back, if it is still that request and open */
-	CONTROL_MARK =
-		4, /* replica_load.mark = decisions so far; answers with both loads of that moment */
-	CONTROL_REPAIR =
-		5, /* adds to the replica's load what is missing, or takes off what is too much */
+	CONTROL_ENTER = 1,  /* the replica enters the set, with the load it has */
+	CONTROL_LEAVE = 2,  /* it leaves the set; its load stays on record */
+	CONTROL_CLOSE = 3,  /* gives a request's charge back, if it is still open */
+	CONTROL_MARK = 4,   /* replica_load.mark = decisions so far; answers as CONTROL_READ */
+	CONTROL_READ = 5,   /* answers with the load and the decisions of one moment */
+	CONTROL_REPAIR = 6, /* adds what the load lacks, or takes off what is too much */
 };
 
 struct control_call {
@@ -61,7 +60,7 @@ struct control_call {
 	__s64 requests;
 	__s64 tokens;
 
-	/* CONTROL_MARK: out */
+	/* out, of all but CONTROL_CLOSE */
 	__u64 service_decisions;
 	struct replica_load replica_load;
 };

@@ -19,6 +19,8 @@ struct decide_state {
 	__u32 first_point;  /* where the walk from the request's key starts */
 	enum ring_dialect dialect;
 
+	__u32 traced; /* the data path's: this decision goes into `events` */
+
 	/* the answer */
 	struct decision decision;
 	/* replicas met on the walk, in its order, and their loads then; of the last attempt */

@@ -61,23 +61,42 @@ int control_close_request(int program, const struct open_request_key *key, __u64
 	return err;
 }
 
-int control_mark(int program, __u32 service, __u32 replica, struct replica_load *load,
-		 __u64 *decisions, struct error *error)
+static int read_loads(int program, enum control_operation operation, __u32 service, __u32 replica,
+		      struct control_call *call, struct error *error)
 {
-	struct control_call call = {
-		.operation = CONTROL_MARK,
+	int err;
+
+	*call = (struct control_call){
+		.operation = operation,
 		.service = service,
 		.replica = replica,
 	};
-	int err = control(program, &call, error);
+	err = control(program, call, error);
+	return !err && call->result ? refused(call, error) : err;
+}
 
-	if (!err && call.result)
-		err = refused(&call, error);
+int control_mark(int program, __u32 service, __u32 replica, struct replica_load *load,
+		 __u64 *decisions, struct error *error)
+{
+	struct control_call call;
+	int err = read_loads(program, CONTROL_MARK, service, replica, &call, error);
+
 	if (err)
 		return err;
 	*load = call.replica_load;
 	*decisions = call.service_decisions;
 	return 0;
+}
+
+int control_read(int program, __u32 service, __u32 replica, struct replica_load *load,
+		 struct error *error)
+{
+	struct control_call call;
+	int err = read_loads(program, CONTROL_READ, service, replica, &call, error);
+
+	if (!err)
+		*load = call.replica_load;
+	return err;
 }
 
 int control_repair(int program, __u32 service, __u32 replica, __s64 requests, __s64 tokens,

@@ -32,6 +32,10 @@ int control_close_request(int program, const struct open_request_key *key, __u64
 int control_mark(int program, __u32 service, __u32 replica, struct replica_load *load,
 		 __u64 *decisions, struct error *error);
 
+/* The replica's load, all of one moment. */
+int control_read(int program, __u32 service, __u32 replica, struct replica_load *load,
+		 struct error *error);
+
 /* Adds to the replica's load, or takes off where negative. */
 int control_repair(int program, __u32 service, __u32 replica, __s64 requests, __s64 tokens,
 		   struct error *error);

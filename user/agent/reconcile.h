@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Keeping loads true: requests that are not answered in time are ended, and charges whose request has been pushed out of the table are
+ * found and taken back.
+ *
+ * Owns: the walk over `requests`, what counts as too much or too little. May not know: how a charge is given back (lib/calls.h).
+ */
+#ifndef WARMPATH_AGENT_RECONCILE_H
+#define WARMPATH_AGENT_RECONCILE_H
+
+#include "agent/datapath.h"
+#include "agent/routing.h"
+
+struct reconcile_result {
+	unsigned int open; /* requests that stay open */
+	unsigned int timed_out;
+	unsigned int abandoned; /* of services or replicas that are gone */
+	unsigned int repaired;	/* replicas whose load was corrected */
+	long long requests;	/* by how much: negative where there was too much */
+	long long tokens;
+};
+
+/*
+ * Walks over all open requests and ends those that are overdue or whose service or replica is gone. With `loads`, then compares the loads with
+ * what was found and repairs what is certainly wrong. 0; or a negative errno with a sentence.
+ */
+int reconcile(const struct datapath *datapath, const struct routing *routing, bool loads,
+	      struct reconcile_result *result, struct error *error);
+
+#endif /* WARMPATH_AGENT_RECONCILE_H */
