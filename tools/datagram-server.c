@@ -2,10 +2,11 @@
 /*
  * A replica for datagrams: answers each request (datagram.h) with its own name, from the address the request was sent to.
  *
- *   datagram-server --name NAME --port PORT [--daemon PIDFILE]
+ *   datagram-server --name NAME --port PORT [--pace MILLISECONDS] [--daemon PIDFILE]
  *
  * IPv4 and IPv6 on one socket. With --daemon it goes to the background once it is bound, so that a caller may send
- * as soon as it returns. Requests that are not in the format are not answered.
+ * as soon as it returns. Requests that are not in the format are not answered. With --pace it works on one request after the
+ * other, so long on each; the others wait in the socket.
  */
 #include <err.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "datagram.h"
@@ -84,8 +86,9 @@ static size_t answer(uint8_t *datagram, size_t size, const char *name)
 	return answer_size;
 }
 
-static void serve(int fd, const char *name)
+static void serve(int fd, const char *name, unsigned long pace)
 {
+	struct timespec work = {.tv_sec = pace / 1000, .tv_nsec = pace % 1000 * 1000000};
 	static uint8_t datagram[65536];
 	union {
 		char bytes[256];
@@ -113,6 +116,8 @@ static void serve(int fd, const char *name)
 		part.iov_len = answer(datagram, (size_t)size, name);
 		if (!part.iov_len)
 			continue;
+		if (pace > 0)
+			nanosleep(&work, NULL);
 		keep_only_the_address(&message);
 		/* a client that is gone, or a path with too small an MTU, shows as the client's missing answer */
 		if (sendmsg(fd, &message, 0) < 0 && errno == EBADF)
@@ -143,10 +148,11 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"name", required_argument, NULL, 'n'},
 						{"port", required_argument, NULL, 'p'},
+						{"pace", required_argument, NULL, 'c'},
 						{"daemon", required_argument, NULL, 'd'},
 						{0}};
 	const char *name = NULL, *pid_file = NULL;
-	unsigned long port = 0;
+	unsigned long port = 0, pace = 0;
 	int option, fd;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -154,6 +160,8 @@ int main(int argc, char **argv)
 			name = optarg;
 		else if (option == 'p')
 			port = strtoul(optarg, NULL, 10);
+		else if (option == 'c')
+			pace = strtoul(optarg, NULL, 10);
 		else if (option == 'd')
 			pid_file = optarg;
 		else
@@ -161,9 +169,10 @@ int main(int argc, char **argv)
 	}
 	if (!name || strlen(name) >= DATAGRAM_REPLICA_MAX || port < 1 || port > 65535 ||
 	    optind != argc)
-		errx(2, "usage: datagram-server --name NAME --port PORT [--daemon PIDFILE]");
+		errx(2, "usage: datagram-server --name NAME --port PORT [--pace MILLISECONDS] "
+			"[--daemon PIDFILE]");
 	fd = open_socket((uint16_t)port);
 	if (pid_file)
 		go_to_background(pid_file);
-	serve(fd, name);
+	serve(fd, name, pace);
 }

@@ -26,7 +26,7 @@ lasting_status() {
 		jq -S 'del(.process, .uptime_seconds, .configuration_applied, .adopted) | del(.interfaces[].program_id)'
 }
 lasting_replicas() {
-	warmpath replica list --removed --json | jq -S 'del(.replicas[].flows, .replicas[].addresses[].neighbour)'
+	warmpath replica list --removed --json | jq -S 'del(.replicas[].flows, .replicas[].requests, .replicas[].tokens, .replicas[].decisions, .replicas[].addresses[].neighbour)'
 }
 states() { # service
 	warmpath replica list --removed --service "$1" --json | jq -r '[.replicas[] | .name + "=" + .state] | join(" ")'

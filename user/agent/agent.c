@@ -10,13 +10,18 @@
 #include <unistd.h>
 
 #include "agent/control.h"
+#include "agent/events.h"
 #include "agent/flow_table.h"
 #include "agent/forwarding.h"
 #include "agent/handoff_settings.h"
+#include "agent/reconcile.h"
 #include "lib/log.h"
 
 #define UPKEEP_MILLISECONDS 10000
 #define SETTLE_MILLISECONDS 200
+#define SWEEP_MILLISECONDS  1000
+#define SWEEPS_PER_REPAIR   10 /* every so many sweeps the loads are compared as well */
+#define SWEEP_SHARE	    20 /* a sweep that took long is followed by a pause of so many times that */
 
 /* --- which slots are in use -------------------------------------------------------------------------------------- */
 
@@ -182,6 +187,26 @@ static void on_upkeep(uv_timer_t *timer)
 	free_slots(agent);
 }
 
+/* Ends requests that are overdue, and now and then repairs loads. */
+static void on_sweep(uv_timer_t *timer)
+{
+	struct agent *agent = timer->data;
+	bool repair = agent->sweeps++ % SWEEPS_PER_REPAIR == 0;
+	uint64_t begun = uv_hrtime(), took;
+	struct reconcile_result found;
+	struct error error;
+
+	if (reconcile(&agent->datapath, &agent->routing, repair, &found, &error))
+		log_warning("%s", error.text);
+	else if (found.repaired > 0)
+		log_info(
+			"loads of %u replicas were off by %lld requests and %lld tokens and have been "
+			"repaired",
+			found.repaired, found.requests, found.tokens);
+	took = (uv_hrtime() - begun) / 1000000 * SWEEP_SHARE;
+	uv_timer_start(timer, on_sweep, took > SWEEP_MILLISECONDS ? took : SWEEP_MILLISECONDS, 0);
+}
+
 static void on_settled(uv_timer_t *timer)
 {
 	struct agent *agent = timer->data;
@@ -282,6 +307,8 @@ int agent_start(struct agent *agent, struct error *error)
 	if (!result)
 		result = start_routing(agent, error);
 	if (!result)
+		result = events_configure(agent, error);
+	if (!result)
 		result = attachments_configure(&agent->attachments, agent->config, true, error);
 	/* A first start that fails leaves nothing behind; a later one must not end what is running. */
 	if (result && !agent->datapath.adopted)
@@ -363,12 +390,19 @@ int agent_run(struct agent *agent, struct error *error)
 	agent->upkeep.data = agent;
 	uv_timer_start(&agent->upkeep, on_upkeep, UPKEEP_MILLISECONDS, UPKEEP_MILLISECONDS);
 
+	uv_timer_init(&agent->loop, &agent->sweep);
+	agent->sweep.data = agent;
+	uv_timer_start(&agent->sweep, on_sweep, SWEEP_MILLISECONDS, 0);
+
 	result = control_listen(agent, &agent->control, error);
+	if (!result)
+		result = events_open(agent, &agent->events_reader, error);
 	if (!result) {
 		log_info("ready");
 		uv_run(&agent->loop, UV_RUN_DEFAULT);
-		control_close(agent->control);
 	}
+	events_close(agent->events_reader);
+	control_close(agent->control);
 	uv_walk(&agent->loop, close_handle, NULL);
 	uv_run(&agent->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&agent->loop);

@@ -39,9 +39,12 @@ struct agent {
 	unsigned int warning_count;
 
 	struct control *control;
+	struct events *events_reader;
 	uv_signal_t signals[3];
 	uv_poll_t netlink_events;
-	uv_timer_t upkeep;   /* every few seconds */
+	uv_timer_t upkeep; /* every few seconds */
+	uv_timer_t sweep;  /* open requests: see agent_sweep() */
+	unsigned int sweeps;
 	uv_timer_t settle;   /* after a burst of netlink events */
 	unsigned int events; /* what has changed since: enum netlink_event */
 };

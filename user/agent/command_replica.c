@@ -3,6 +3,7 @@
  * replica-list, replica-add, replica-drain, replica-undrain, replica-remove, replica-weight.
  */
 #include <arpa/inet.h>
+#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,15 +68,17 @@ static json_t *replica_json(struct agent *agent, __u32 slot, const double *share
 {
 	const struct replica *replica = &agent->routing.replicas[slot];
 	const struct ring *ring = &agent->rings.ring[replica->service];
+	struct replica_load load = {0};
 	int member = -1;
 
+	bpf_map_lookup_elem(agent->datapath.replica_loads, &slot, &load);
 	if (replica->state == REPLICA_ACTIVE && agent->rings.built[replica->service])
 		member = ring_find_member(ring, replica->name);
 	return json_pack(
-		"{s:s, s:s, s:s, s:s, s:o, s:i, s:f, s:f, s:i, s:i, s:i, s:i}", "service",
-		agent->routing.services[replica->service].name, "name", replica->name, "state",
-		state_name(replica->state), "source", source_name(replica->source), "addresses",
-		addresses_json(agent, slot), "port", ntohs(replica->port), "weight",
+		"{s:s, s:s, s:s, s:s, s:o, s:i, s:f, s:f, s:i, s:i, s:i, s:i, s:i, s:I, s:I}",
+		"service", agent->routing.services[replica->service].name, "name", replica->name,
+		"state", state_name(replica->state), "source", source_name(replica->source),
+		"addresses", addresses_json(agent, slot), "port", ntohs(replica->port), "weight",
 		replica->weight_thousandths / 1000.0, "share", member >= 0 ? shares[member] : 0.0,
 		"points",
 		member >= 0 ? (int)ring_weight_points(
@@ -83,7 +86,8 @@ static json_t *replica_json(struct agent *agent, __u32 slot, const double *share
 				      replica->weight_thousandths)
 			    : 0,
 		"slot", (int)slot, "incarnation", (int)replica->incarnation, "flows",
-		(int)flows[slot]);
+		(int)flows[slot], "requests", (int)load.requests, "tokens", (json_int_t)load.tokens,
+		"decisions", (json_int_t)load.decisions);
 }
 
 static int by_name(const void *a, const void *b, void *context)

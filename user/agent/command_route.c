@@ -10,8 +10,7 @@
 #include "lib/address.h"
 #include "lib/control.h"
 
-/* An id as the data path reads it (semantics.md section 2): blanks around it do not count. */
-static int read_id(const json_t *message, char id[ID_LENGTH_MAX + 1], struct error *error)
+int command_read_id(const json_t *message, char id[ID_LENGTH_MAX + 1], struct error *error)
 {
 	const char *text;
 	size_t length;
@@ -46,7 +45,7 @@ int command_route(struct agent *agent, const json_t *message, json_t *answer, st
 	int service, by_number, result;
 	__u64 hash;
 
-	result = read_id(message, id, error);
+	result = command_read_id(message, id, error);
 	if (!result)
 		result = control_text(message, "service", false, &service_name, error);
 	if (!result)
@@ -121,7 +120,7 @@ int command_address(struct agent *agent, const json_t *message, json_t *answer, 
 	__u64 hash;
 
 	json_object_set_new(answer, "addresses", addresses);
-	result = read_id(message, id, error);
+	result = command_read_id(message, id, error);
 	if (!result)
 		result = control_text(message, "service", false, &service_name, error);
 	if (result)

@@ -8,6 +8,7 @@
 #define WARMPATH_AGENT_COMMANDS_H
 
 #include <jansson.h>
+#include <warmpath/layout.h>
 
 #include "lib/error.h"
 
@@ -47,6 +48,19 @@ int command_replica_remove(struct agent *agent, const json_t *message, json_t *a
 int command_replica_weight(struct agent *agent, const json_t *message, json_t *answer,
 			   struct error *error);
 
+/* command_policy.c */
+int command_policy_show(struct agent *agent, const json_t *message, json_t *answer,
+			struct error *error);
+int command_policy_set(struct agent *agent, const json_t *message, json_t *answer,
+		       struct error *error);
+
+/* command_explain.c */
+int command_explain(struct agent *agent, const json_t *message, json_t *answer,
+		    struct error *error);
+
+/* command_trace.c: answers, and has the client follow the events from then on (control.h) */
+int command_trace(struct agent *agent, const json_t *message, json_t *answer, struct error *error);
+
 /* command_route.c */
 int command_route(struct agent *agent, const json_t *message, json_t *answer, struct error *error);
 int command_address(struct agent *agent, const json_t *message, json_t *answer,
@@ -55,5 +69,10 @@ int command_address(struct agent *agent, const json_t *message, json_t *answer,
 /* command_attach.c */
 int command_attach(struct agent *agent, const json_t *message, json_t *answer, struct error *error);
 int command_detach(struct agent *agent, const json_t *message, json_t *answer, struct error *error);
+
+/*
+ * Reads the argument "id" as the data path reads an id: blanks around it do not count. 0, or -EINVAL with a sentence.
+ */
+int command_read_id(const json_t *message, char id[ID_LENGTH_MAX + 1], struct error *error);
 
 #endif /* WARMPATH_AGENT_COMMANDS_H */

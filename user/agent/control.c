@@ -15,8 +15,12 @@
 #include "lib/control.h"
 #include "lib/log.h"
 
+/* A follower may have so much unread before it misses messages. */
+#define FOLLOW_QUEUE_MAX (1u << 20)
+
 struct control {
 	struct agent *agent;
+	struct control_client *asking; /* whose command is being carried out */
 	uv_pipe_t listener;
 	struct control_client *clients;
 	unsigned int client_count;
@@ -29,6 +33,9 @@ struct control_client {
 	uv_pipe_t pipe;
 	uv_timer_t idle;
 	unsigned int open_handles; /* pipe and timer: freed when both are closed */
+	bool follows;
+	struct event_filter filter;
+	unsigned long long missed; /* messages, since it was last told */
 	bool ending;		   /* hang up when what is being sent has been sent */
 	unsigned int sending;
 	size_t length;
@@ -62,9 +69,13 @@ static void hang_up(struct control_client *client)
 	uv_close((uv_handle_t *)&client->idle, on_closed);
 }
 
+/* A follower has nothing to say; that it is gone shows when it is read from, or written to. */
 static void on_idle(uv_timer_t *timer)
 {
-	hang_up(timer->data);
+	struct control_client *client = timer->data;
+
+	if (!client->follows || client->missed > 0)
+		hang_up(client);
 }
 
 /* --- answers ------------------------------------------------------------------------------------------------------- */
@@ -90,7 +101,7 @@ static void on_sent(uv_write_t *request, int status)
 void control_answer(struct control_client *client, json_t *message)
 {
 	struct answer *answer = calloc(1, sizeof(*answer));
-	char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	char *text = message ? json_dumps(message, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 	uv_buf_t buffer;
 
 	json_decref(message);
@@ -113,6 +124,68 @@ void control_answer(struct control_client *client, json_t *message)
 	}
 }
 
+/* --- followers ------------------------------------------------------------------------------------------------------ */
+
+void control_follow(struct control *control, const struct event_filter *filter)
+{
+	struct control_client *client = control->asking;
+
+	if (!client)
+		return;
+	client->follows = true;
+	client->filter = *filter;
+}
+
+static bool wants(const struct control_client *client, __u32 service, __u64 id_hash)
+{
+	const struct event_filter *filter = &client->filter;
+
+	return client->follows && !client->ending &&
+	       (filter->service < 0 || (__u32)filter->service == service) &&
+	       (!filter->by_id || filter->id_hash == id_hash);
+}
+
+bool control_is_followed(const struct control *control, __u32 service, __u64 id_hash)
+{
+	const struct control_client *client;
+
+	for (client = control ? control->clients : NULL; client; client = client->next) {
+		if (wants(client, service, id_hash))
+			return true;
+	}
+	return false;
+}
+
+static void send_to_follower(struct control_client *client, json_t *message)
+{
+	if (uv_stream_get_write_queue_size((uv_stream_t *)&client->pipe) > FOLLOW_QUEUE_MAX) {
+		client->missed++;
+		return;
+	}
+	if (client->missed > 0) {
+		json_t *missed = json_pack("{s:s, s:I, s:s}", "event", "missed", "count",
+					   (json_int_t)client->missed, "text",
+					   "(events were missed: this client reads too slowly)\n");
+
+		client->missed = 0;
+		control_answer(client, missed);
+	}
+	uv_timer_again(&client->idle);
+	control_answer(client, json_incref(message));
+}
+
+void control_publish(struct control *control, __u32 service, __u64 id_hash, json_t *message)
+{
+	struct control_client *client, *next;
+
+	for (client = control ? control->clients : NULL; client; client = next) {
+		next = client->next;
+		if (wants(client, service, id_hash))
+			send_to_follower(client, message);
+	}
+	json_decref(message);
+}
+
 static void refuse_and_end(struct control_client *client, const char *sentence)
 {
 	client->ending = true;
@@ -131,7 +204,9 @@ static void take_line(struct control_client *client, const char *line, size_t le
 		control_answer(client, control_refusal(error.text));
 		return;
 	}
+	client->control->asking = client;
 	control_answer(client, commands_run(client->control->agent, message));
+	client->control->asking = NULL;
 	json_decref(message);
 }
 

@@ -12,7 +12,9 @@
 #define WARMPATH_AGENT_CONTROL_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
+#include "agent/events.h"
 #include "lib/error.h"
 
 #define CONTROL_CLIENTS_MAX  32
@@ -27,6 +29,18 @@ int control_listen(struct agent *agent, struct control **control, struct error *
 
 /* Hangs up on all and removes the socket file; the loop then has to run to free the rest. `control` may be NULL. */
 void control_close(struct control *control);
+
+/*
+ * The client whose command is being carried out gets, after its answer, every message published that passes the filter, until it hangs
+ * up. One that reads too slowly misses messages, and is told how many.
+ */
+void control_follow(struct control *control, const struct event_filter *filter);
+
+/* Whether anybody would get a message about that service and ring key. */
+bool control_is_followed(const struct control *control, __u32 service, __u64 id_hash);
+
+/* Sends the message to all who follow it; drops the reference to it. */
+void control_publish(struct control *control, __u32 service, __u64 id_hash, json_t *message);
 
 /* Sends one answer as one line; drops the reference to it. */
 void control_answer(struct control_client *client, json_t *answer);

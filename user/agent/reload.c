@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/events.h"
 #include "agent/handoff_settings.h"
 #include "lib/cluster_secret.h"
 #include "lib/log.h"
@@ -138,6 +139,8 @@ int agent_reload(struct agent *agent, struct error *error)
 	agent_drop_config(agent->config);
 	agent->config = next;
 	agent_take_log_level(agent);
+	if (events_configure(agent, error))
+		log_warning("%s", error->text);
 	clock_gettime(CLOCK_REALTIME, &agent->loaded);
 	log_info("configuration %s applied", agent->config_path);
 	agent_refresh_warnings(agent);

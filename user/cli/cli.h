@@ -34,6 +34,9 @@ int route_main(int argc, char **argv);
 int service_main(int argc, char **argv);
 int status_main(int argc, char **argv);
 int decide_main(int argc, char **argv);
+int explain_main(int argc, char **argv);
+int policy_main(int argc, char **argv);
+int trace_main(int argc, char **argv);
 int ring_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 

@@ -118,7 +118,7 @@ int client_ask(const struct client_options *options, json_t *message, json_t **a
 		return EXIT_UNREACHABLE;
 	}
 	if (options->json) {
-		json_dumpf(*answer, stdout, JSON_INDENT(2));
+		json_dumpf(*answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 		putchar('\n');
 	}
 	if (json_is_true(json_object_get(*answer, "ok")))
@@ -127,6 +127,61 @@ int client_ask(const struct client_options *options, json_t *message, json_t **a
 	json_decref(*answer);
 	*answer = NULL;
 	return EXIT_FAILED;
+}
+
+static int follow(struct control_stream *stream, bool (*take)(void *context, const json_t *line),
+		  void *context, struct error *error)
+{
+	bool go_on = true, first = true;
+	json_t *line;
+
+	while (go_on) {
+		int result = control_stream_next(stream, &line, error);
+
+		if (result)
+			return result;
+		if (first && !json_is_true(json_object_get(line, "ok"))) {
+			result = error_set(error, -EINVAL, "%s", client_text(line, "error"));
+			json_decref(line);
+			return result;
+		}
+		go_on = first || take(context, line);
+		first = false;
+		json_decref(line);
+	}
+	return 0;
+}
+
+int client_follow(const struct client_options *options, json_t *message,
+		  bool (*take)(void *context, const json_t *line), void *context)
+{
+	struct control_stream stream;
+	struct error error;
+	int descriptor, result;
+
+	if (!message) {
+		complain("not enough memory, or an argument that is not UTF-8");
+		return EXIT_FAILED;
+	}
+	descriptor = control_connect(client_socket(options), &error);
+	if (descriptor < 0) {
+		json_decref(message);
+		complain("%s", error.text);
+		return EXIT_UNREACHABLE;
+	}
+	result = control_stream_open(&stream, descriptor, message, &error);
+	json_decref(message);
+	if (!result)
+		result = follow(&stream, take, context, &error);
+	control_stream_close(&stream);
+	if (result == -ENODATA) {
+		complain("warmpathd has ended");
+		return EXIT_UNREACHABLE;
+	}
+	if (!result || result == -EINTR)
+		return EXIT_DONE;
+	complain("%s", error.text);
+	return result == -EINVAL ? EXIT_FAILED : EXIT_UNREACHABLE;
 }
 
 int client_do(const struct client_options *options, json_t *message, const char *done)

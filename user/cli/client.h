@@ -37,6 +37,13 @@ const char *client_socket(const struct client_options *options);
  */
 int client_ask(const struct client_options *options, json_t *message, json_t **answer);
 
+/*
+ * Asks for something that is answered by many lines, and gives each to `take`, until that returns false, warmpathd hangs up or a signal
+ * comes. The first line, the answer proper, is only looked at for a refusal. Drops the reference to `message`. An exit code.
+ */
+int client_follow(const struct client_options *options, json_t *message,
+		  bool (*take)(void *context, const json_t *line), void *context);
+
 /* The same where the answer is of no further interest; prints `done` (may be NULL) if not --json. */
 int client_do(const struct client_options *options, json_t *message, const char *done);
 

@@ -55,14 +55,14 @@ static void print_addresses(struct table *table, const json_t *replica)
 
 static void print_replicas(const json_t *replicas)
 {
-	static const char *const headings[] = {"SERVICE",   "NAME",	   "STATE", "ADDRESS",
-					       "NEIGHBOUR", "WEIGHT",	   "SHARE", "POINTS",
-					       "SLOT",	    "INCARNATION", "FLOWS"};
+	static const char *const headings[] = {
+		"SERVICE", "NAME", "STATE",	  "ADDRESS", "NEIGHBOUR", "WEIGHT", "SHARE",
+		"POINTS",  "SLOT", "INCARNATION", "FLOWS",   "REQUESTS",  "TOKENS"};
 	struct table table;
 	json_t *replica;
 	size_t i;
 
-	table_begin(&table, 11, headings);
+	table_begin(&table, 13, headings);
 	json_array_foreach(replicas, i, replica)
 	{
 		table_cell(&table, "%s", client_text(replica, "service"));
@@ -76,6 +76,8 @@ static void print_replicas(const json_t *replicas)
 		table_cell(&table, "%lld", (long long)client_number(replica, "slot"));
 		table_cell(&table, "%lld", (long long)client_number(replica, "incarnation"));
 		table_cell(&table, "%lld", (long long)client_number(replica, "flows"));
+		table_cell(&table, "%lld", (long long)client_number(replica, "requests"));
+		table_cell(&table, "%lld", (long long)client_number(replica, "tokens"));
 	}
 	table_print(&table);
 }
@@ -91,7 +93,8 @@ static int list_main(int argc, char **argv)
 		.options = options,
 		.parser = parse_list,
 		.children = client_service_children,
-		.doc = "Print the replicas with their state, share of the ring and connections.\v"
+		.doc = "Print the replicas with their state, share of the ring, connections, and requests and "
+		       "tokens in flight.\v"
 		       "Example:\n  warmpath replica list --service chat",
 	};
 	struct list_arguments arguments = {0};

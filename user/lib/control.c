@@ -252,3 +252,78 @@ int control_ask(int descriptor, const json_t *message, json_t **answer, struct e
 	free(line);
 	return result;
 }
+
+/* --- answers of many lines ---------------------------------------------------------------------------------------- */
+
+int control_stream_open(struct control_stream *stream, int descriptor, const json_t *message,
+			struct error *error)
+{
+	*stream = (struct control_stream){.descriptor = descriptor};
+	return send_message(descriptor, message, error);
+}
+
+void control_stream_close(struct control_stream *stream)
+{
+	close(stream->descriptor);
+	free(stream->text);
+	*stream = (struct control_stream){.descriptor = -1};
+}
+
+/* Takes the first line off what has been received; NULL if there is no whole one. */
+static json_t *take_message(struct control_stream *stream, bool *taken)
+{
+	char *newline = stream->length ? memchr(stream->text, '\n', stream->length) : NULL;
+	json_error_t problem;
+	json_t *message;
+	size_t size;
+
+	*taken = newline != NULL;
+	if (!newline)
+		return NULL;
+	size = newline + 1 - stream->text;
+	message = json_loadb(stream->text, size - 1, 0, &problem);
+	stream->length -= size;
+	memmove(stream->text, newline + 1, stream->length);
+	return message;
+}
+
+static int receive_more(struct control_stream *stream, struct error *error)
+{
+	ssize_t now;
+
+	if (stream->room - stream->length < 65536) {
+		size_t room = stream->room + 262144;
+		char *grown = room > CONTROL_ANSWER_MAX ? NULL : realloc(stream->text, room);
+
+		if (!grown)
+			return error_set(error, -E2BIG, "warmpathd's answer is too long");
+		stream->text = grown;
+		stream->room = room;
+	}
+	now = recv(stream->descriptor, stream->text + stream->length, stream->room - stream->length,
+		   0);
+	if (now == 0)
+		return -ENODATA;
+	if (now < 0 && errno != EINTR && errno != EAGAIN)
+		return error_set(error, -errno, "warmpathd cannot be listened to: %s",
+				 strerror(errno));
+	stream->length += now > 0 ? now : 0;
+	return now < 0 && errno == EINTR ? -EINTR : 0;
+}
+
+int control_stream_next(struct control_stream *stream, json_t **message, struct error *error)
+{
+	bool taken;
+	int result;
+
+	for (;;) {
+		*message = take_message(stream, &taken);
+		if (*message)
+			return 0;
+		if (taken)
+			return error_set(error, -EPROTO, "warmpathd's answer is not understood");
+		result = receive_more(stream, error);
+		if (result)
+			return result;
+	}
+}

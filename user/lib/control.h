@@ -58,4 +58,24 @@ int control_connect(const char *path, struct error *error);
  */
 int control_ask(int descriptor, const json_t *message, json_t **answer, struct error *error);
 
+/* A command that is answered by many lines. */
+struct control_stream {
+	int descriptor;
+	char *text; /* received and not read yet */
+	size_t length;
+	size_t room;
+};
+
+/* Sends `message` on a connection, of which the stream takes over the descriptor. 0, or a negative errno with a sentence. */
+int control_stream_open(struct control_stream *stream, int descriptor, const json_t *message,
+			struct error *error);
+
+/*
+ * Waits for the next line: 0 and a new reference; -ENODATA if the agent has hung up, -EINTR after a signal; or another negative errno
+ * with a sentence.
+ */
+int control_stream_next(struct control_stream *stream, json_t **message, struct error *error);
+
+void control_stream_close(struct control_stream *stream);
+
 #endif /* WARMPATH_USER_CONTROL_H */

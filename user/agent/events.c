@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/events.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+#include "agent/agent.h"
+#include "agent/control.h"
+#include "lib/log.h"
+
+/* Read at one go; then the loop sees to its other work. */
+#define EVENTS_AT_ONCE 2000
+
+struct events {
+	struct agent *agent;
+	struct ring_buffer *buffer;
+	uv_poll_t readable;
+	unsigned int budget;
+	unsigned int bad; /* events that are not ours: told once */
+};
+
+/* --- words ----------------------------------------------------------------------------------------------------------- */
+
+static const char *replica_name(const void *context, __u32 slot)
+{
+	const struct agent *agent = context;
+
+	if (slot >= REPLICAS_MAX || !agent->routing.replicas[slot].name[0])
+		return NULL;
+	return agent->routing.replicas[slot].name;
+}
+
+static const char *service_name(const struct agent *agent, __u32 service)
+{
+	if (service >= SERVICES_MAX || !agent->routing.services[service].name[0])
+		return "(gone)";
+	return agent->routing.services[service].name;
+}
+
+/* Adds what was printed into memory as "text"; takes the memory. */
+static void add_text(json_t *message, char *text, size_t size)
+{
+	if (message && text)
+		json_object_set_new(message, "text", json_stringn(text, size));
+	free(text);
+}
+
+json_t *events_explanation(const struct agent *agent, __u32 service,
+			   const struct explanation *explanation)
+{
+	const struct explanation_names names = {
+		.replica = replica_name,
+		.service = service_name(agent, service),
+		.context = agent,
+	};
+	json_t *message = explanation_json(explanation, &names);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&text, &size);
+
+	if (to) {
+		explanation_print(to, explanation, &names);
+		fclose(to);
+	}
+	add_text(message, text, size);
+	return message;
+}
+
+static json_t *completion_message(const struct agent *agent, const struct event_completion *event)
+{
+	const char *service = service_name(agent, event->header.service);
+	json_t *message = completion_json(event, service);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&text, &size);
+
+	if (to) {
+		completion_print(to, event, service);
+		fclose(to);
+	}
+	add_text(message, text, size);
+	return message;
+}
+
+/* --- reading ---------------------------------------------------------------------------------------------------------- */
+
+static void refuse(struct events *events, const char *why)
+{
+	if (events->bad++ == 0)
+		log_warning("%s", why);
+}
+
+static void take_event(struct events *events, const struct event_header *header, size_t size)
+{
+	struct agent *agent = events->agent;
+	struct explanation explanation;
+	json_t *message = NULL;
+	struct error error;
+
+	if (header->kind == EVENT_DECISION) {
+		if (explain_event(&explanation, (const struct event_decision *)header, size,
+				  &error))
+			refuse(events, error.text);
+		else
+			message = events_explanation(agent, header->service, &explanation);
+	} else if (header->kind == EVENT_COMPLETION && size >= sizeof(struct event_completion)) {
+		message = completion_message(agent, (const struct event_completion *)header);
+	} else {
+		refuse(events, "An event in the ring buffer is of no known kind.");
+	}
+	if (message)
+		control_publish(agent->control, header->service, header->id_hash, message);
+}
+
+static int on_event(void *context, void *data, size_t size)
+{
+	struct events *events = context;
+	const struct event_header *header = data;
+
+	if (size >= sizeof(*header) &&
+	    control_is_followed(events->agent->control, header->service, header->id_hash))
+		take_event(events, header, size);
+	/* the one just read is done with either way */
+	return --events->budget > 0 ? 0 : -EAGAIN;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int ready)
+{
+	struct events *events = poll->data;
+
+	(void)ready;
+	if (status < 0)
+		return;
+	events->budget = EVENTS_AT_ONCE;
+	ring_buffer__consume(events->buffer);
+}
+
+int events_configure(const struct agent *agent, struct error *error)
+{
+	struct trace_settings settings = {
+		.events_per_second = agent->config->trace.decisions_per_second,
+	};
+	__u32 first = 0;
+
+	if (bpf_map_update_elem(agent->datapath.trace_settings, &first, &settings, BPF_ANY))
+		return error_set(error, -errno, "map trace_settings cannot be written: %s",
+				 strerror(errno));
+	return 0;
+}
+
+int events_open(struct agent *agent, struct events **result, struct error *error)
+{
+	struct events *events = calloc(1, sizeof(*events));
+
+	*result = NULL;
+	if (!events)
+		return error_set(error, -ENOMEM, "not enough memory");
+	events->agent = agent;
+	events->buffer = ring_buffer__new(agent->datapath.events, on_event, events, NULL);
+	if (!events->buffer) {
+		free(events);
+		return error_set(error, -errno, "the ring buffer events cannot be read: %s",
+				 strerror(errno));
+	}
+	uv_poll_init(&agent->loop, &events->readable, ring_buffer__epoll_fd(events->buffer));
+	events->readable.data = events;
+	uv_poll_start(&events->readable, UV_READABLE, on_readable);
+	*result = events;
+	return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct events *events = handle->data;
+
+	ring_buffer__free(events->buffer);
+	free(events);
+}
+
+void events_close(struct events *events)
+{
+	if (events)
+		uv_close((uv_handle_t *)&events->readable, on_closed);
+}

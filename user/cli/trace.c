@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * warmpath trace
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/client.h"
+
+struct trace_arguments {
+	struct client_options client;
+	const char *id;
+	long count; /* 0: no end */
+	bool decisions_only;
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+	struct trace_arguments *arguments = state->input;
+	char *end;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &arguments->client;
+		return 0;
+	case 'n':
+		errno = 0;
+		arguments->count = strtol(argument, &end, 10);
+		if (errno || end == argument || *end != '\0' || arguments->count < 1)
+			argp_error(state, "\"%s\" is not a number of events", argument);
+		return 0;
+	case 'd':
+		arguments->decisions_only = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (arguments->id)
+			return ARGP_ERR_UNKNOWN;
+		arguments->id = argument;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void print_json(const json_t *line)
+{
+	json_t *copy = json_copy((json_t *)line);
+
+	json_object_del(copy, "text"); /* the same in words */
+	json_dumpf(copy, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	putchar('\n');
+	json_decref(copy);
+}
+
+static bool take(void *context, const json_t *line)
+{
+	struct trace_arguments *arguments = context;
+
+	if (arguments->decisions_only && strcmp(client_text(line, "event"), "completion") == 0)
+		return true;
+	if (arguments->client.json)
+		print_json(line);
+	else
+		fputs(client_text(line, "text"), stdout);
+	/* who reads along wants to see it now; who has stopped reading ends the trace */
+	if (fflush(stdout))
+		return false;
+	return arguments->count == 0 || --arguments->count > 0;
+}
+
+static void on_signal(int number)
+{
+	(void)number; /* ends the wait for the next line */
+}
+
+int trace_main(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{"count", 'n', "NUMBER", 0, "End after so many events", 0},
+		{"decisions", 'd', NULL, 0, "Leave the completions out", 0},
+		{0},
+	};
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "[ID]",
+		.children = client_service_children,
+		.doc = "Print decisions, with the numbers they were made from and the verdict on each "
+		       "replica tried, and completions, as they are made; of one conversation if an ID is "
+		       "given. At most trace.decisions_per_second are traced.\v"
+		       "Example:\n  warmpath trace conv1 --count 10",
+	};
+	struct trace_arguments arguments = {0};
+	struct sigaction action = {.sa_handler = on_signal};
+
+	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	return client_follow(&arguments.client,
+			     json_pack("{s:s, s:s*, s:s*}", "command", "trace", "service",
+				       arguments.client.service, "id", arguments.id),
+			     take, &arguments);
+}
