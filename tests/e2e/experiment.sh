@@ -23,7 +23,10 @@ is "a run for each" "$(basename -a "$real"/*.json | paste -sd ' ')" "consistent-
 is "no errors" "$(jq -s 'map(.errors) | add' "$real"/*.json)" 0
 is "all of the plan" "$(jq -s 'map(.requests) | unique | length' "$real"/*.json)" 1
 is "fields of a run" "$(jq -r 'keys_unsorted | join(" ")' "$real/consistent-s1-r1.json")" \
-	"run_id policy policy_params repeat seed profile base_replicas scale_to scale_at_s started_at new_replica_ready_s scale_skipped speed simulated duration_s requests errors router_state_at_end"
+	"run_id policy policy_params repeat seed profile base_replicas scale_to scale_at_s started_at new_replica_ready_s scale_skipped speed simulated duration_s requests errors router_state_at_end evidence"
+is "for every request the replica that answered is the one of the router's own trace" \
+	"$(jq -c '[.evidence.agree == .requests, .evidence.differ, .evidence.unpaired]' "$real/consistent-s1-r1.json")" "[true,0,0]"
+is "with the router's reason" "$(column "$real/consistent-s1-r1.csv" route_reason | sort -u)" home
 check "the simulation of the same" experiment --sim --policy consistent --slots 1 --slot-prompt-similarity 0 --out "$simulated"
 for name in conversation_id replica; do column "$real/consistent-s1-r1.csv" $name >"$scratch/$name.real"; done
 for name in conversation_id replica; do column "$simulated/consistent-s1-r1.csv" $name >"$scratch/$name.simulated"; done
