@@ -131,10 +131,10 @@ static __always_inline int decide_open(struct decide_source *source, struct deci
 	state->point_count = ring->point_count;
 	state->member_count = ring->member_count;
 	state->dialect = ring->dialect;
-	state->first_point = 0;
 	if (service->policy.policy == POLICY_LLM_AWARE && service->policy.placement_memory)
 		source->placements = bpf_map_lookup_elem(&placements, &service_index);
-	if (ring->point_count > 0 && ring_find(ring, state->request.id_hash, &state->first_point))
+	if (ring->point_count > 0 &&
+	    ring_look_up(ring, state->request.id_hash, &state->first_point, &state->first_replica))
 		return -ENOENT;
 	return 0;
 }

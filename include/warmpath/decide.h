@@ -265,9 +265,9 @@ static __always_inline __u32 decide_home(struct decide_source *source)
 {
 	struct decide_state *state = source->state;
 	struct replica_load *load;
-	__u32 replica;
+	__u32 replica = state->first_replica;
 
-	if (!decide_point(source, state->first_point, &replica))
+	if (state->point_count == 0)
 		return REPLICA_NONE;
 	load = decide_replica_load(source, replica);
 	if (load && load->counted)

@@ -14,9 +14,10 @@ struct decide_state {
 	/* given by the caller */
 	struct policy_settings settings;
 	struct decide_request request;
-	__u32 point_count;  /* of the ring */
-	__u32 member_count; /* distinct replicas on the ring */
-	__u32 first_point;  /* where the walk from the request's key starts */
+	__u32 point_count;   /* of the ring */
+	__u32 member_count;  /* distinct replicas on the ring */
+	__u32 first_point;   /* where the walk from the request's key starts */
+	__u32 first_replica; /* slot: whose point that is */
 	enum ring_dialect dialect;
 
 	__u32 traced; /* the data path's: this decision goes into `events` */

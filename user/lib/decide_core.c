@@ -75,6 +75,8 @@ void decide_run(const struct decide_tables *tables, struct decide_state *state)
 {
 	struct decide_source source = {.state = state, .tables = tables};
 
+	state->first_replica =
+		state->point_count > 0 ? tables->points[state->first_point].replica : REPLICA_NONE;
 	decide(&source);
 }
 

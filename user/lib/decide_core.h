@@ -21,7 +21,7 @@ struct decide_tables {
 	const struct placement *placement; /* of the request's id, or NULL */
 };
 
-/* Decides on state->request and charges; the answer is state->decision. */
+/* Decides on state->request and charges; the answer is state->decision. state->first_replica is filled in. */
 void decide_run(const struct decide_tables *tables, struct decide_state *state);
 
 /* Gives a charge back (decide_give_back() of the core). */
