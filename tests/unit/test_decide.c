@@ -364,7 +364,7 @@ static void bounded_by_requests_never_falls_back(void **unused)
 static void two_hundred_replicas_with_ten_requests(void **unused)
 {
 	static struct decision open[10];
-	__u32 home = REPLICA_NONE, served[REPLICAS_MAX] = {0}, beside = 0, at_home = 0;
+	__u32 home = 0, served[REPLICAS_MAX] = {0}, beside = 0, at_home = 0;
 
 	(void)unused;
 	srandom(3);
