@@ -526,6 +526,7 @@ static void mod_n_takes_all_128_bits(void **unused)
 		digest = md5(id, strlen(id));
 		whole = (unsigned __int128)digest.high << 64 | digest.low;
 		world.state.request.id_hash_low = digest.low;
+		assert_int_equal(ring_mod_n_of_id(&world.ring, id, strlen(id)), (int)(whole % 7));
 		assert_int_equal(ask_hash(digest.high, 1, 1)->replica,
 				 world.ring.members[(int)(whole % 7)].replica);
 	}

@@ -69,7 +69,7 @@ int command_route(struct agent *agent, const json_t *message, json_t *answer, st
 			    json_integer((json_int_t)ring->header.generation));
 	json_object_set_new(answer, "home", json_string(ring->names[members[0]]));
 	if (agent->routing.services[service].policy.policy == POLICY_MOD_N) {
-		by_number = ring_mod_n(ring, hash);
+		by_number = ring_mod_n_of_id(ring, id, strlen(id));
 		json_object_set_new(answer, "mod_n", json_string(ring->names[by_number]));
 	}
 	if (!all)

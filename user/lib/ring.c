@@ -110,6 +110,18 @@ int ring_mod_n(const struct ring *ring, __u64 hash)
 	return hash % ring->header.member_count;
 }
 
+int ring_mod_n_of_id(const struct ring *ring, const void *id, size_t length)
+{
+	struct md5_digest digest;
+
+	if (ring->header.member_count == 0)
+		return -ENOENT;
+	if (ring->header.dialect != RING_REPLICA_ROUTER)
+		return ring_mod_n(ring, ring_hash(ring, id, length));
+	digest = md5(id, length);
+	return ((unsigned __int128)digest.high << 64 | digest.low) % ring->header.member_count;
+}
+
 void ring_shares(const struct ring *ring, double *shares)
 {
 	const unsigned __int128 whole = (unsigned __int128)1 << 64;

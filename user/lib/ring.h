@@ -104,6 +104,9 @@ size_t ring_walk(const struct ring *ring, __u64 hash, __u32 *members, size_t max
 /* Policy mod-n: index into members and names of hash mod N; or -ENOENT if the ring is empty. */
 int ring_mod_n(const struct ring *ring, __u64 hash);
 
+/* The same for an id, of all bits of its hash: in dialect replica-router 128. */
+int ring_mod_n_of_id(const struct ring *ring, const void *id, size_t length);
+
 /* The share of all keys whose home is this member: 0 to 1; the shares of all members add up to 1. */
 void ring_shares(const struct ring *ring, double *shares);
 
