@@ -13,6 +13,8 @@
 #include "connection_send.h"
 #include "tcp_segment.h"
 
+#define HEAD_ATTEMPTS 8 /* from 2 KiB to 16 bytes */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -154,11 +156,17 @@ __noinline int head_write(struct packet_context *context, __u32 sequence, __u32 
 	if (length > limit)
 		length = limit;
 	space->writing.sequence = sequence;
-	space->writing.length = length;
-	space->writing.flags = TCP_FLAG_ACK | TCP_FLAG_PSH;
-	if (offset + length == total && !space->writing.back)
-		space->writing.flags |= space->segment.flags & TCP_FLAG_FIN;
-	err = tcp_write_begin(context);
+	err = -ENOSPC;
+	/* a packet may not have the room: then less of it at a time */
+	for (int i = 0; i < HEAD_ATTEMPTS && err == -ENOSPC; i++) {
+		space->writing.length = length;
+		space->writing.flags = TCP_FLAG_ACK | TCP_FLAG_PSH;
+		if (offset + length == total && !space->writing.back)
+			space->writing.flags |= space->segment.flags & TCP_FLAG_FIN;
+		err = tcp_write_begin(context);
+		if (err == -ENOSPC)
+			length = (length + 1) / 2;
+	}
 	if (err)
 		return err;
 	WARMPATH_BARRIER(offset);
@@ -187,7 +195,7 @@ static __always_inline __u32 head_limit(__u32 service, const struct tcp_space *s
  * errno; the packet has then to be dropped.
  */
 static __always_inline int head_replace(struct packet_context *context, struct scratch *scratch,
-					struct tcp_space *space, const struct connection *entry,
+					struct tcp_space *space, struct connection *entry,
 					__u32 kind)
 {
 	struct tcp_segment *segment = &space->segment;
@@ -196,6 +204,7 @@ static __always_inline int head_replace(struct packet_context *context, struct s
 
 	if (kind == CONNECTION_UNMARKED)
 		sequence = entry->replica_acknowledged;
+	entry->held_sent = sequence;
 	tcp_read_options(context);
 	tcp_write_start(space, false, TCP_FLAG_ACK);
 	space->writing.acknowledgement = segment->acknowledgement;

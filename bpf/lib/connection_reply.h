@@ -55,6 +55,7 @@ static __always_inline __u32 connection_refused(struct packet_context *context,
 {
 	__u32 acknowledgement = entry->start_acknowledgement;
 	__u32 hop;
+	int result;
 
 	count(NOTE_note_replica_refused);
 	connection_end_request(entry, COMPLETION_FAILED);
@@ -70,19 +71,30 @@ static __always_inline __u32 connection_refused(struct packet_context *context,
 	space->writing.acknowledgement = entry->client_next;
 	if (error_write(context, entry->refusal, error_length(entry)))
 		return OUTCOME_drop_rewrite_failed;
+	if (scratch->egress) {
+		scratch->verdict = CONTEXT_PASS;
+		return OUTCOME_answered_unavailable;
+	}
 	hop = next_hop_find(context);
-	if (forward_packet(context, hop) < 0)
+	result = forward_packet(context, hop);
+	if (result < 0)
 		return OUTCOME_drop_rewrite_failed;
+	if (result == 0)
+		scratch->verdict = CONTEXT_PASS;
 	return OUTCOME_answered_unavailable;
 }
 
 /* An acknowledgement of the owner, short of the end of what is held: goes back as the next segment of that. */
 static __always_inline __u32 connection_send_held(struct packet_context *context,
 						  struct scratch *scratch, struct tcp_space *space,
-						  const struct connection *entry)
+						  struct connection *entry)
 {
 	__u32 sent = space->segment.acknowledgement;
 
+	/* that one is on its way: should it be lost, the client's repetition sends it again */
+	if (sent == entry->held_sent)
+		return OUTCOME_absorbed_acknowledgement;
+	entry->held_sent = sent;
 	tcp_read_options(context);
 	tcp_write_start(space, true, TCP_FLAG_ACK);
 	/* in the client's name: its own clock stands where it stood in its last segment */
@@ -112,11 +124,19 @@ static __always_inline bool connection_is_owner(const struct scratch *scratch,
 	return address && address_equal(address, &scratch->packet.source);
 }
 
-/* Cuts the window to what a new owner of the connection would offer. */
+/*
+ * Cuts the window that the owner offers to what a new owner would offer, once it has the whole request: the next request may go to one.
+ */
 static __always_inline int connection_cut_window(struct packet_context *context,
 						 const struct packet *packet,
-						 struct tcp_segment *segment)
+						 const struct tcp_segment *segment,
+						 const struct connection *entry)
 {
+	if (!(entry->flags & CONNECTION_END_KNOWN) || entry->pinned ||
+	    segment->window <= CONNECTION_WINDOW_LIMIT ||
+	    tcp_packed_scale(entry->options) == TCP_SCALE_NONE ||
+	    entry->replica_acknowledged != entry->request_end)
+		return 0;
 	return context_change_tcp(context, packet, offsetof(struct tcphdr, window),
 				  bpf_htons(segment->window), bpf_htons(CONNECTION_WINDOW_LIMIT));
 }
@@ -241,13 +261,40 @@ __noinline int connection_reply(struct packet_context *context, __u32 slot, __u3
 	outcome = connection_answer(context, scratch, space, entry);
 	if (outcome != OUTCOME_COUNT)
 		return outcome;
-	if ((entry->flags & CONNECTION_END_KNOWN) && !entry->pinned &&
-	    space->segment.window > CONNECTION_WINDOW_LIMIT &&
-	    tcp_packed_scale(entry->options) != TCP_SCALE_NONE &&
-	    entry->replica_acknowledged == entry->request_end &&
-	    connection_cut_window(context, &scratch->packet, &space->segment))
+	if (connection_cut_window(context, &scratch->packet, &space->segment, entry))
 		return OUTCOME_drop_rewrite_failed;
 	return forward_outcome(context, hop, &outcomes);
+}
+
+/*
+ * A TCP segment of a server on this machine, from a service's public address.
+ * A global function: verified once.
+ */
+__noinline int connection_reply_local(struct packet_context *context)
+{
+	struct tcp_space *space = tcp_space_get();
+	struct scratch *scratch = scratch_get();
+	const struct packet *packet;
+	struct connection *entry;
+	__u32 outcome;
+
+	if (!context || !space || !scratch)
+		return OUTCOME_drop_internal;
+	packet = &scratch->packet;
+	reply_translate(scratch, packet, &packet->source, packet->source_port,
+			packet->destination_port);
+	reply_flow_key(scratch);
+	entry = connection_get(&scratch->flow_key);
+	if (!entry)
+		return OUTCOME_not_ours;
+	if (tcp_read(context, packet, &space->segment))
+		return OUTCOME_drop_truncated;
+	outcome = connection_answer(context, scratch, space, entry);
+	if (outcome != OUTCOME_COUNT)
+		return outcome;
+	if (connection_cut_window(context, packet, &space->segment, entry))
+		return OUTCOME_drop_rewrite_failed;
+	return OUTCOME_returned_by_stack;
 }
 
 #endif /* WARMPATH_BPF_CONNECTION_REPLY_H */

@@ -112,30 +112,32 @@ static __always_inline __u32 judge_foreign(struct packet_context *context, struc
 					   struct connection *entry)
 {
 	const struct tcp_segment *segment = &space->segment;
-	bool closed = entry->state == CONNECTION_CLOSED;
-	__u32 verdict = COOKIE_BAD;
+	bool closed = entry->state == CONNECTION_CLOSED, same;
+	__u32 verdict;
 
-	if (segment->length)
-		verdict = tcp_cookie_check(segment->sequence - 1, segment->acknowledgement - 1);
-	if ((verdict & 0xff) != COOKIE_BAD) {
-		bool same = segment->sequence - 1 == entry->client_initial &&
-			    segment->acknowledgement - 1 == entry->cookie;
-
-		if (same && closed)
+	if (closed && segment->length == 0)
+		return tcp_before_request(context);
+	verdict = tcp_cookie_check(segment->sequence - 1, segment->acknowledgement - 1);
+	same = segment->sequence - 1 == entry->client_initial &&
+	       segment->acknowledgement - 1 == entry->cookie;
+	if ((verdict & 0xff) == COOKIE_BAD || same) {
+		if (closed && same)
 			return OUTCOME_drop_cookie_replayed;
-		if (!same && (verdict & 0xff) == COOKIE_EXPIRED)
-			return connection_plan_reset(plan, OUTCOME_reset_cookie_expired);
-		if (!same) {
-			bpf_map_delete_elem(&held_heads, &scratch->flow_key);
-			connection_close(entry);
-			plan->options = verdict >> 8;
-			return STEP_FIRST;
-		}
+		if (closed && !connection_contains(entry, segment))
+			return connection_plan_reset(plan, OUTCOME_reset_unknown_connection);
+		if (entry->flags & CONNECTION_OWNED)
+			return connection_forward(context, scratch, space, entry,
+						  CONNECTION_UNMARKED);
+		return OUTCOME_absorbed_acknowledgement;
 	}
-	if (entry->flags & CONNECTION_OWNED)
-		return connection_forward(context, scratch, space, entry, CONNECTION_UNMARKED);
-	return segment->length ? connection_plan_reset(plan, OUTCOME_reset_unknown_connection)
-			       : OUTCOME_absorbed_acknowledgement;
+	if (segment->length == 0)
+		return tcp_before_request(context);
+	if ((verdict & 0xff) == COOKIE_EXPIRED)
+		return connection_plan_reset(plan, OUTCOME_reset_cookie_expired);
+	bpf_map_delete_elem(&held_heads, &scratch->flow_key);
+	connection_close(entry);
+	plan->options = verdict >> 8;
+	return STEP_FIRST;
 }
 
 /* RST from the client. Its number says whether it can be the client's own. */
@@ -252,6 +254,10 @@ __noinline int connection_judge(struct packet_context *context, __u32 service)
 		    scratch->packet.network_offset + sizeof(struct ipv6hdr))
 		return OUTCOME_drop_header_unsupported;
 	flags = space->segment.flags;
+	/* a segment on its second way in, behind us (handoff.h): it has been here, and its mark is checked there */
+	if (replicas_are_local && mark_version(space->segment.urgent) == MARK_VERSION_AGAIN &&
+	    !(flags & (TCP_FLAG_SYN | TCP_FLAG_URG)))
+		return OUTCOME_delivered_locally;
 	if (flags & TCP_FLAG_SYN)
 		return flags & (TCP_FLAG_ACK | TCP_FLAG_RST | TCP_FLAG_FIN)
 			       ? OUTCOME_drop_header_malformed

@@ -160,6 +160,35 @@ static __always_inline __u32 connection_claim(struct scratch *scratch, struct co
 	return OUTCOME_COUNT;
 }
 
+/* Marks the packet in hand as `kind` says, and sees to it that nothing else looks like a mark. */
+static __always_inline int connection_mark(struct packet_context *context,
+					   const struct tcp_segment *segment,
+					   const struct connection *entry, __u32 kind)
+{
+	/* a pointer without the flag means something to the replica: only we may set one */
+	if (kind == CONNECTION_UNMARKED && (!segment->urgent || (segment->flags & TCP_FLAG_URG)))
+		return 0;
+	return connection_write_mark(context, kind, entry->options, entry->round_trip);
+}
+
+/*
+ * Leaves the packet in hand to this machine, where the owner is. It stays as it is: the owner's socket gets the public address and port, wherever
+ * the server listens.
+ */
+static __always_inline __u32 connection_deliver(struct packet_context *context,
+						struct scratch *scratch, struct tcp_space *space,
+						struct connection *entry, __u32 kind)
+{
+	address_copy(&scratch->translation.source, &scratch->packet.source);
+	address_copy(&scratch->translation.destination, &scratch->packet.destination);
+	scratch->translation.source_port = scratch->packet.source_port;
+	scratch->translation.destination_port = scratch->packet.destination_port;
+	connection_note_segment(entry, &space->segment);
+	if (connection_mark(context, &space->segment, entry, kind))
+		return OUTCOME_drop_rewrite_failed;
+	return OUTCOME_delivered_locally;
+}
+
 /*
  * Sends the packet in hand to the owner. kind: enum connection_mark.
  */
@@ -167,11 +196,12 @@ static __always_inline __u32 connection_send(struct packet_context *context,
 					     struct scratch *scratch, struct tcp_space *space,
 					     struct connection *entry, __u32 kind)
 {
-	const struct tcp_segment *segment = &space->segment;
 	__u32 outcome, hop;
 
 	if (!connection_owner_exists(entry))
 		return tcp_reset(context, scratch, space, OUTCOME_reset_replica_gone);
+	if (replicas_are_local)
+		return connection_deliver(context, scratch, space, entry, kind);
 	outcome = request_find_way(context, scratch, entry->replica, &hop);
 	if (outcome != OUTCOME_COUNT)
 		return outcome;
@@ -179,12 +209,9 @@ static __always_inline __u32 connection_send(struct packet_context *context,
 	outcome = connection_claim(scratch, entry, kind == CONNECTION_START);
 	if (outcome != OUTCOME_COUNT)
 		return outcome;
-	connection_note_segment(entry, segment);
-	/* a pointer without the flag means something to the replica: only we may set one */
-	if (kind != CONNECTION_UNMARKED || (segment->urgent && !(segment->flags & TCP_FLAG_URG))) {
-		if (connection_write_mark(context, kind, entry->options, entry->round_trip))
-			return OUTCOME_drop_rewrite_failed;
-	}
+	connection_note_segment(entry, &space->segment);
+	if (connection_mark(context, &space->segment, entry, kind))
+		return OUTCOME_drop_rewrite_failed;
 	return request_send(context, scratch, hop);
 }
 

@@ -234,6 +234,13 @@ static __always_inline int context_resize(struct packet_context *context, __u32 
 	return err ? err : bpf_skb_change_tail(context, length, 0);
 }
 
+/* The same for new content behind the first `head` bytes, which stay. */
+static __always_inline int context_resize_content(struct packet_context *context, __u32 head,
+						  __u32 length)
+{
+	return context_resize(context, length);
+}
+
 /* Sends the frame back to where it came from. Negative: not done. */
 static __always_inline int context_send_back(struct packet_context *context)
 {
@@ -303,6 +310,14 @@ static __always_inline int context_redirect_neighbour(struct packet_context *con
 			neighbour.ipv6_nh[i] = next_hop->ipv6_dst[i];
 	}
 	return bpf_redirect_neigh(interface, &neighbour, sizeof(neighbour), 0);
+}
+
+/* Gives a packet on its way out to this machine instead, as if it had come in. Negative: not done. */
+static __always_inline int context_turn_round(struct packet_context *context)
+{
+	int err = context_send_back(context);
+
+	return err < 0 ? err : bpf_redirect(context->ifindex, BPF_F_INGRESS);
 }
 
 /* --- single fields of packets that go on ------------------------------------------------------------------ */

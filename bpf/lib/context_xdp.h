@@ -175,6 +175,44 @@ static __always_inline int context_resize(struct packet_context *context, __u32 
 	return bpf_xdp_adjust_tail(context, (int)length - (int)context_length(context));
 }
 
+#define CONTEXT_HEAD_MAX \
+	160 /* link, network and transport header: two tags, and options in both of the others */
+#define CONTEXT_HEADROOM_MAX \
+	192 /* drivers leave 192 to 256 bytes in front of a frame, of which the kernel wants 40 */
+
+/* Memory for a move of headers; not pinned. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, CONTEXT_HEAD_MAX);
+} context_heads SEC(".maps");
+
+/*
+ * Makes the frame `length` bytes long, for new content behind its first `head` bytes. 0 or a negative errno; the frame may then be larger than
+ * before. Where there is no room behind the frame (a small packet of a virtual device), the headers move to the room in front of it.
+ */
+static __always_inline int context_resize_content(struct packet_context *context, __u32 head,
+						  __u32 length)
+{
+	__s32 more = length - context_length(context);
+	__u32 first = 0;
+	void *bytes;
+	int err;
+
+	if (!bpf_xdp_adjust_tail(context, more))
+		return 0;
+	bytes = bpf_map_lookup_elem(&context_heads, &first);
+	if (!bytes || more <= 0 || more > CONTEXT_HEADROOM_MAX)
+		return -ENOSPC;
+	WARMPATH_BARRIER(head);
+	if (head == 0 || head > CONTEXT_HEAD_MAX)
+		return -EINVAL;
+	err = bpf_xdp_load_bytes(context, 0, bytes, head);
+	err = err ?: bpf_xdp_adjust_head(context, -more);
+	return err ?: bpf_xdp_store_bytes(context, 0, bytes, head);
+}
+
 /* May XDP itself send this packet to that interface? Otherwise the kernel's own forwarding has to. */
 static __always_inline bool context_may_redirect(struct packet_context *context, __u32 interface)
 {
@@ -244,6 +282,12 @@ static __always_inline int context_redirect_neighbour(struct packet_context *con
 	return -EOPNOTSUPP;
 }
 
+/* XDP sees nothing on its way out. */
+static __always_inline int context_turn_round(struct packet_context *context)
+{
+	return -EOPNOTSUPP;
+}
+
 /* --- single fields of packets that go on ------------------------------------------------------------------ */
 
 /* Replaces 16 bits at `offset` of a TCP header, checksum included. */
@@ -253,8 +297,8 @@ static __always_inline int context_change_tcp(struct packet_context *context,
 {
 	__u32 start = packet->transport_offset;
 	__be16 *field = context_bytes(context, start + offset, sizeof(*field));
-	__sum16 *check = context_bytes(context, start + offsetof(struct tcphdr, check),
-				       sizeof(*check));
+	__sum16 *check =
+		context_bytes(context, start + offsetof(struct tcphdr, check), sizeof(*check));
 
 	if (!field || !check)
 		return -EFAULT;
@@ -270,8 +314,8 @@ static __always_inline int context_change_ipv4(struct packet_context *context,
 {
 	__u32 start = packet->network_offset;
 	__be16 *field = context_bytes(context, start + offset, sizeof(*field));
-	__sum16 *check = context_bytes(context, start + offsetof(struct iphdr, check),
-				       sizeof(*check));
+	__sum16 *check =
+		context_bytes(context, start + offsetof(struct iphdr, check), sizeof(*check));
 
 	if (!field || !check)
 		return -EFAULT;

@@ -17,10 +17,9 @@
 #define TC_ACT_UNSPEC (-1) /* the next program decides */
 #define TC_ACT_SHOT   2
 
-#define HANDOFF_ETHERNET_LENGTH 14
-#define HANDOFF_TYPE_IPV4	0x0800
-#define HANDOFF_TYPE_IPV6	0x86dd
-#define HANDOFF_FRAGMENT	0x3fff /* IPv4: more fragments, or not the first */
+#define HANDOFF_TYPE_IPV4 0x0800
+#define HANDOFF_TYPE_IPV6 0x86dd
+#define HANDOFF_FRAGMENT  0x3fff /* IPv4: more fragments, or not the first */
 
 /* The 16 bits of a TCP header from the data offset on, in host order. */
 #define HANDOFF_FLAG_RST	0x0004
@@ -65,46 +64,67 @@ static __always_inline void *handoff_bytes(struct __sk_buff *skb, __u32 offset, 
 	return data + size > end ? NULL : data;
 }
 
-/* Is it a TCP segment that could be marked? Sets the network part. */
+/* The IPv4 header at `offset`. */
+static __always_inline int handoff_read_ipv4(struct __sk_buff *skb, __u32 offset,
+					     struct handoff_segment *segment)
+{
+	const struct iphdr *ip = handoff_bytes(skb, offset, sizeof(*ip));
+
+	if (!ip)
+		return -EAGAIN;
+	if (ip->version != 4 || ip->protocol != IPPROTO_TCP || ip->ihl < 5 ||
+	    (ip->frag_off & bpf_htons(HANDOFF_FRAGMENT)))
+		return -ENOENT;
+	segment->network_offset = offset;
+	segment->transport_offset = offset + ip->ihl * 4;
+	segment->identification = ip->id;
+	segment->mac_low = bpf_ntohs(ip->id);
+	segment->subject.client.word[2] = bpf_htonl(0xffff);
+	segment->subject.client.word[3] = ip->saddr;
+	segment->subject.replica.word[2] = bpf_htonl(0xffff);
+	segment->subject.replica.word[3] = ip->daddr;
+	return 0;
+}
+
+static __always_inline int handoff_read_ipv6(struct __sk_buff *skb, __u32 offset,
+					     struct handoff_segment *segment)
+{
+	const struct ipv6hdr *ip = handoff_bytes(skb, offset, sizeof(*ip));
+
+	if (!ip)
+		return -EAGAIN;
+	if (ip->version != 6 || ip->nexthdr != IPPROTO_TCP)
+		return -ENOENT;
+	segment->ipv6 = true;
+	segment->network_offset = offset;
+	segment->transport_offset = offset + sizeof(*ip);
+	segment->first_word = *(const __be32 *)ip;
+	segment->mac_low = bpf_ntohl(segment->first_word) & ((1u << MARK_MAC_LOW_BITS_6) - 1);
+	for (int i = 0; i < 4; i++) {
+		segment->subject.client.word[i] = ip->saddr.in6_u.u6_addr32[i];
+		segment->subject.replica.word[i] = ip->daddr.in6_u.u6_addr32[i];
+	}
+	return 0;
+}
+
+/*
+ * Is it a TCP segment that could be marked? Sets the network part. Tunnels have no link header: then the type that one would have is not
+ * where it would be.
+ */
 static __always_inline int handoff_read_network(struct __sk_buff *skb,
 						struct handoff_segment *segment)
 {
-	segment->network_offset = HANDOFF_ETHERNET_LENGTH;
-	if (skb->protocol == bpf_htons(HANDOFF_TYPE_IPV4)) {
-		const struct iphdr *ip = handoff_bytes(skb, HANDOFF_ETHERNET_LENGTH, sizeof(*ip));
+	const struct ethhdr *link = handoff_bytes(skb, 0, sizeof(*link));
+	__u32 offset = 0;
 
-		if (!ip)
-			return -EAGAIN;
-		if (ip->protocol != IPPROTO_TCP || ip->ihl < 5 ||
-		    (ip->frag_off & bpf_htons(HANDOFF_FRAGMENT)))
-			return -ENOENT;
-		segment->transport_offset = HANDOFF_ETHERNET_LENGTH + ip->ihl * 4;
-		segment->identification = ip->id;
-		segment->mac_low = bpf_ntohs(ip->id);
-		segment->subject.client.word[2] = bpf_htonl(0xffff);
-		segment->subject.client.word[3] = ip->saddr;
-		segment->subject.replica.word[2] = bpf_htonl(0xffff);
-		segment->subject.replica.word[3] = ip->daddr;
-		return 0;
-	}
-	if (skb->protocol == bpf_htons(HANDOFF_TYPE_IPV6)) {
-		const struct ipv6hdr *ip = handoff_bytes(skb, HANDOFF_ETHERNET_LENGTH, sizeof(*ip));
-
-		if (!ip)
-			return -EAGAIN;
-		if (ip->nexthdr != IPPROTO_TCP)
-			return -ENOENT;
-		segment->ipv6 = true;
-		segment->transport_offset = HANDOFF_ETHERNET_LENGTH + sizeof(*ip);
-		segment->first_word = *(const __be32 *)ip;
-		segment->mac_low =
-			bpf_ntohl(segment->first_word) & ((1u << MARK_MAC_LOW_BITS_6) - 1);
-		for (int i = 0; i < 4; i++) {
-			segment->subject.client.word[i] = ip->saddr.in6_u.u6_addr32[i];
-			segment->subject.replica.word[i] = ip->daddr.in6_u.u6_addr32[i];
-		}
-		return 0;
-	}
+	if (!link)
+		return -EAGAIN;
+	if (link->h_proto == skb->protocol)
+		offset = sizeof(*link);
+	if (skb->protocol == bpf_htons(HANDOFF_TYPE_IPV4))
+		return handoff_read_ipv4(skb, offset, segment);
+	if (skb->protocol == bpf_htons(HANDOFF_TYPE_IPV6))
+		return handoff_read_ipv6(skb, offset, segment);
 	return -ENOENT;
 }
 
@@ -147,7 +167,7 @@ static __always_inline int handoff_read(struct __sk_buff *skb, struct handoff_se
 	if (err != -EAGAIN)
 		return err;
 	/* a driver may leave all but a few bytes in pages */
-	wanted = HANDOFF_ETHERNET_LENGTH + 60 + sizeof(struct tcphdr);
+	wanted = sizeof(struct ethhdr) + 60 + sizeof(struct tcphdr);
 	if (wanted > skb->len)
 		wanted = skb->len;
 	if (bpf_skb_pull_data(skb, wanted))
@@ -242,11 +262,13 @@ static __always_inline int handoff_send_reset(struct __sk_buff *skb,
 	__be16 reset =
 		bpf_htons((segment->flags & ~HANDOFF_OFFSET_MASK) |
 			  sizeof(struct tcphdr) / 4 << HANDOFF_OFFSET_SHIFT | HANDOFF_FLAG_RST);
+	/* a router's program on this machine lets it pass for that */
 	__be16 mark = bpf_htons(segment->mark);
+	__be16 again = mark | bpf_htons(MARK_VERSION_AGAIN << MARK_VERSION_SHIFT);
 	__u32 word = HANDOFF_TCP_WORD_OFFSET, pointer = offsetof(struct tcphdr, urg_ptr);
 	int err;
 
-	err = handoff_store16(skb, segment, pointer, mark, 0);
+	err = handoff_store16(skb, segment, pointer, mark, again);
 	err = err ?: handoff_store16(skb, segment, word, flags, reset);
 	err = err
 		      ?: handoff_store32(skb, segment, offsetof(struct tcphdr, seq), sequence,
@@ -256,7 +278,7 @@ static __always_inline int handoff_send_reset(struct __sk_buff *skb,
 		      ?: handoff_store32(skb, segment, offsetof(struct tcphdr, seq), expected,
 					 sequence);
 	err = err ?: handoff_store16(skb, segment, word, reset, flags);
-	return err ?: handoff_store16(skb, segment, pointer, 0, mark);
+	return err ?: handoff_store16(skb, segment, pointer, again, mark);
 }
 
 #endif /* WARMPATH_BPF_HANDOFF_SEGMENT_H */

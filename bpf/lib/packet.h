@@ -99,6 +99,7 @@ struct scratch {
 	__u32 interface; /* of the next hop */
 	struct answer answer;
 	__u32 verdict; /* of a packet that was sent on, as the sending helper gave it */
+	__u32 egress;  /* 1: the packet is on its way out of this machine */
 };
 
 struct {

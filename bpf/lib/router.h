@@ -108,6 +108,7 @@ static __always_inline __u32 router_handle(struct packet_context *context, struc
 	const struct replica_address *replica;
 	int service;
 
+	scratch->egress = 0;
 	if (result == PARSE_OTHER || !context_is_for_us(context))
 		return OUTCOME_not_ours;
 	if (result != PARSE_DONE)
@@ -134,13 +135,24 @@ static __always_inline __u32 router_handle_egress(struct packet_context *context
 	struct packet *packet = &scratch->packet;
 	enum parse_result result = router_parse(context, packet);
 	const struct replica_address *replica;
+	const struct service *service;
+	int index;
 
+	scratch->egress = 1;
 	if (result != PARSE_DONE)
 		return OUTCOME_not_ours;
 	if (packet->fragment == FRAGMENT_LATER)
 		return router_fragment(context, scratch, true);
 	if (!packet->ports_known)
 		return icmp_handle(context, true);
+	/* connections that were handed over here have the public address already */
+	index = service_at(&packet->source, packet->source_port, packet->protocol,
+			   packet->family == AF_INET6);
+	if (index != SERVICE_NONE && packet->protocol == IPPROTO_TCP) {
+		service = service_get(index);
+		if (service && connection_service(service))
+			return connection_reply_local(context);
+	}
 	replica = replica_at(&packet->source, packet->source_port);
 	if (replica)
 		return router_reply(context, scratch, replica, true);

@@ -230,7 +230,8 @@ static __always_inline int tcp_write_ipv6(struct packet_context *context, struct
 
 /*
  * Gives the packet in hand the size and the network header of the segment in tcp_space.writing. Then the payload is to be stored, if
- * there is one, and tcp_write_end() called. 0 or a negative errno: the packet has to be dropped.
+ * there is one, and tcp_write_end() called. 0 or a negative errno: the packet has to be dropped, or -ENOSPC: it cannot become so
+ * long, but may become a shorter one.
  * A global function: verified once.
  */
 __noinline int tcp_write_begin(struct packet_context *context)
@@ -238,21 +239,23 @@ __noinline int tcp_write_begin(struct packet_context *context)
 	struct scratch *scratch = scratch_get();
 	struct tcp_space *space = tcp_space_get();
 	struct packet *packet;
+	__u32 end;
 	int err;
 
 	if (!context || !scratch || !space)
 		return -ENOENT;
 	packet = &scratch->packet;
-	packet->payload_offset = packet->transport_offset + space->writing.header_length;
-	packet->payload_end = packet->payload_offset + space->writing.length;
-	packet->end = packet->payload_end;
-	packet->transport_length = space->writing.header_length;
-	packet->tcp_flags = space->writing.flags;
+	end = packet->transport_offset + space->writing.header_length + space->writing.length;
 	space->writing.partial = context_checksum_is_partial(
 		context, packet->transport_offset + offsetof(struct tcphdr, check));
-	err = context_resize(context, packet->end);
+	err = context_resize_content(context, packet->transport_offset, end);
 	if (err)
 		return err;
+	packet->payload_offset = packet->transport_offset + space->writing.header_length;
+	packet->payload_end = end;
+	packet->end = end;
+	packet->transport_length = space->writing.header_length;
+	packet->tcp_flags = space->writing.flags;
 	if (packet->family == AF_INET)
 		return tcp_write_ipv4(context, scratch, space);
 	return tcp_write_ipv6(context, scratch, space);
@@ -359,7 +362,7 @@ __noinline int tcp_write_end(struct packet_context *context)
 static __always_inline __u32 tcp_send_back(struct packet_context *context, struct scratch *scratch,
 					   __u32 outcome)
 {
-	int result = context_send_back(context);
+	int result = scratch->egress ? context_turn_round(context) : context_send_back(context);
 
 	if (result < 0)
 		return OUTCOME_drop_rewrite_failed;

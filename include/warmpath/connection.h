@@ -78,7 +78,8 @@ struct connection {
 	__u32 timestamp_value;	/* of the client, on the segment that was decided last */
 	__u32 timestamp_echo;
 	__u16 client_window; /* on the same segment, as it stood there */
-	__u16 reserved[3];
+	__u16 reserved;
+	__u32 held_sent;	   /* where the last segment of held bytes began that was sent */
 	__u64 checked_nanoseconds; /* when the return entry was last known to be there (coarse clock) */
 	struct http_follower answer;
 };

@@ -185,7 +185,7 @@ check "no pin is left" test ! -e "$pins"
 
 lab_up --shape node-local --replicas 2 --mode tc
 agent_up --services chat --mode tc
-is "node-local: ingress and egress" "$(attached eth0) $(filters_of eth0 ingress) $(filters_of eth0 egress)" "tc 1 1"
+is "node-local: router and handoff on ingress, return on egress" "$(attached eth0) $(filters_of eth0 ingress) $(filters_of eth0 egress)" "tc 2 1"
 check "--detach" warmpath detach all
 is "nothing is left" "$(filters_of eth0 ingress) $(filters_of eth0 egress) $(in_host router tc qdisc show dev eth0 | grep -c clsact)" "0 0 0"
 rm -f "$run/agent.pid"

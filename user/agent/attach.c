@@ -90,7 +90,7 @@ static void detach_others(struct attachments *attachments, const struct attachme
 {
 	struct error error;
 
-	if (attachment->kind != ATTACHED_TC &&
+	if ((attachment->kind != ATTACHED_TC || attachments->datapath->role == ROLE_REPLICA) &&
 	    detach_tc(attachments->datapath, attachments->netlink, attachment, &error))
 		log_warning("%s", error.text);
 	if ((attachment->kind == ATTACHED_TC || attachment->dispatched) &&
@@ -101,6 +101,24 @@ static void detach_others(struct attachments *attachments, const struct attachme
 		log_warning("%s", error.text);
 }
 
+static int attach_as_wanted(struct attachments *attachments, struct attachment *attachment,
+			    bool force, struct error *error)
+{
+	switch (attachment->wanted) {
+	case ATTACH_NATIVE:
+		return attach_native(attachments, attachment, force, error);
+	case ATTACH_GENERIC:
+		if (dispatcher_possible())
+			detach_dispatched(attachments->datapath, attachment, NULL);
+		return attach_xdp(attachments->datapath, attachments->pins, attachment,
+				  ATTACHED_GENERIC, force, error);
+	case ATTACH_TC:
+		return attach_tc(attachments->datapath, attachment, force, error);
+	default:
+		return attach_auto(attachments, attachment, force, error);
+	}
+}
+
 /* Attaches as wanted to the interface that `attachment->index` names. */
 static int attach_now(struct attachments *attachments, struct attachment *attachment, bool force,
 		      struct error *error)
@@ -109,23 +127,14 @@ static int attach_now(struct attachments *attachments, struct attachment *attach
 	int result;
 
 	device_driver(attachment->name, attachment->driver, sizeof(attachment->driver));
-	switch (attachment->wanted) {
-	case ATTACH_NATIVE:
-		result = attach_native(attachments, attachment, force, error);
-		break;
-	case ATTACH_GENERIC:
-		if (dispatcher_possible())
-			detach_dispatched(attachments->datapath, attachment, NULL);
-		result = attach_xdp(attachments->datapath, attachments->pins, attachment,
-				    ATTACHED_GENERIC, force, error);
-		break;
-	case ATTACH_TC:
-		result = attach_tc(attachments->datapath, attachment, force, error);
-		break;
-	default:
-		result = attach_auto(attachments, attachment, force, error);
-		break;
-	}
+	/* before what marks segments, so that nothing marked finds nobody */
+	result = attach_companions(attachments->datapath, attachment, force, error);
+	if (result && attachment->kind == ATTACHED_NOT)
+		attachment->problem = *error;
+	if (result)
+		return result;
+	if (attachments->datapath->role != ROLE_REPLICA)
+		result = attach_as_wanted(attachments, attachment, force, error);
 	if (result) {
 		/* A change of mode that failed leaves the former mode in place. */
 		if (attachment->kind == ATTACHED_NOT)
@@ -150,6 +159,9 @@ static int detach_now(struct attachments *attachments, struct attachment *attach
 		result = detach_tc(attachments->datapath, attachments->netlink, attachment, error);
 	if (!result && attachment->index && dispatcher_possible())
 		result = detach_dispatched(attachments->datapath, attachment, error);
+	if (!result && attachment->index)
+		result = detach_companions(attachments->datapath, attachments->netlink, attachment,
+					   error);
 	if (result)
 		return result;
 	if (attachment->index)
@@ -219,8 +231,12 @@ static bool still_attached(const struct attachments *attachments,
 {
 	__u32 id;
 
+	if (!companions_are_complete(attachments->datapath, attachment->index))
+		return false;
+	if (attachments->datapath->role == ROLE_REPLICA)
+		return true;
 	if (attachment->kind == ATTACHED_TC)
-		return attach_tc_is_complete(attachments->datapath, attachment->index);
+		return attach_tc_is_ours(attachments->datapath, attachment->index);
 	if (attachment->dispatched)
 		return attach_dispatched_is_ours(attachments->datapath, attachment->index, &id);
 	return attach_xdp_is_ours(attachments->pins, attachment);
@@ -284,7 +300,8 @@ static void note_filtered(void *context, const struct link_info *link)
 
 	if (find(attachments, link->name))
 		return;
-	if (attach_tc_is_ours(attachments->datapath, link->index))
+	if (attach_tc_is_ours(attachments->datapath, link->index) ||
+	    companions_are_ours(attachments->datapath, link->index))
 		mode = ATTACH_TC;
 	else if (dispatcher_possible() &&
 		 attach_dispatched_is_ours(attachments->datapath, link->index, &id))

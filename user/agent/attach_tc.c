@@ -11,10 +11,9 @@
 #include "router_tc.skel.h"
 
 /* Where our filters are. Low, as what others do with a packet should see it as it goes on; not 1, to leave room before it. */
-#define FILTER_PRIORITY 10
-#define FILTER_HANDLE	0x77
-
-static const enum bpf_tc_attach_point directions[] = {BPF_TC_INGRESS, BPF_TC_EGRESS};
+#define FILTER_PRIORITY		10
+#define FILTER_PRIORITY_HANDOFF 11 /* behind the router, which marks what the handoff takes */
+#define FILTER_HANDLE		0x77
 
 static const char *direction_name(enum bpf_tc_attach_point direction)
 {
@@ -28,43 +27,57 @@ static struct bpf_tc_hook hook_of(int index, enum bpf_tc_attach_point direction)
 	return hook;
 }
 
-/* The program at our place, 0 if there is none. */
-static __u32 program_at_our_place(int index, enum bpf_tc_attach_point direction)
+/* The program at a place of ours, 0 if there is none. */
+static __u32 program_at_our_place(int index, enum bpf_tc_attach_point direction,
+				  unsigned int priority)
 {
 	struct bpf_tc_hook hook = hook_of(index, direction);
-	LIBBPF_OPTS(bpf_tc_opts, options, .handle = FILTER_HANDLE, .priority = FILTER_PRIORITY);
+	LIBBPF_OPTS(bpf_tc_opts, options, .handle = FILTER_HANDLE, .priority = priority);
 
 	return bpf_tc_query(&hook, &options) ? 0 : options.prog_id;
 }
 
 static bool is_ours_in(const struct datapath *datapath, int index,
-		       enum bpf_tc_attach_point direction)
+		       enum bpf_tc_attach_point direction, unsigned int priority)
 {
-	__u32 program = program_at_our_place(index, direction);
+	__u32 program = program_at_our_place(index, direction, priority);
 
 	return program && program_is_ours(datapath, program);
 }
 
 bool attach_tc_is_ours(const struct datapath *datapath, int index)
 {
-	return is_ours_in(datapath, index, BPF_TC_INGRESS) ||
-	       is_ours_in(datapath, index, BPF_TC_EGRESS);
+	return is_ours_in(datapath, index, BPF_TC_INGRESS, FILTER_PRIORITY);
 }
 
-bool attach_tc_is_complete(const struct datapath *datapath, int index)
+bool companions_are_ours(const struct datapath *datapath, int index)
 {
-	return is_ours_in(datapath, index, BPF_TC_INGRESS) &&
-	       (datapath->shape != SHAPE_NODE_LOCAL || is_ours_in(datapath, index, BPF_TC_EGRESS));
+	return is_ours_in(datapath, index, BPF_TC_EGRESS, FILTER_PRIORITY) ||
+	       is_ours_in(datapath, index, BPF_TC_INGRESS, FILTER_PRIORITY_HANDOFF);
+}
+
+static bool wants_return(const struct datapath *datapath)
+{
+	return datapath->role == ROLE_ROUTER && datapath->shape == SHAPE_NODE_LOCAL;
+}
+
+bool companions_are_complete(const struct datapath *datapath, int index)
+{
+	return (!wants_return(datapath) ||
+		is_ours_in(datapath, index, BPF_TC_EGRESS, FILTER_PRIORITY)) &&
+	       (!datapath->handoff_program ||
+		is_ours_in(datapath, index, BPF_TC_INGRESS, FILTER_PRIORITY_HANDOFF));
 }
 
 static int attach_filter(const struct datapath *datapath, struct attachment *attachment,
-			 enum bpf_tc_attach_point direction, const struct bpf_program *program,
-			 bool force, __u32 *id, struct error *error)
+			 enum bpf_tc_attach_point direction, unsigned int priority,
+			 const struct bpf_program *program, bool force, __u32 *id,
+			 struct error *error)
 {
 	struct bpf_tc_hook hook = hook_of(attachment->index, direction);
-	LIBBPF_OPTS(bpf_tc_opts, options, .handle = FILTER_HANDLE, .priority = FILTER_PRIORITY,
+	LIBBPF_OPTS(bpf_tc_opts, options, .handle = FILTER_HANDLE, .priority = priority,
 		    .prog_fd = bpf_program__fd(program), .flags = BPF_TC_F_REPLACE);
-	__u32 there = program_at_our_place(attachment->index, direction);
+	__u32 there = program_at_our_place(attachment->index, direction, priority);
 	char name[BPF_OBJ_NAME_LEN];
 	int result;
 
@@ -73,9 +86,9 @@ static int attach_filter(const struct datapath *datapath, struct attachment *att
 		if (!force)
 			return error_set(
 				error, -EBUSY,
-				"interface %s has a tc %s filter of someone else at priority %d, "
+				"interface %s has a tc %s filter of someone else at priority %u, "
 				"handle %#x (%s, id %u); --force replaces it",
-				attachment->name, direction_name(direction), FILTER_PRIORITY,
+				attachment->name, direction_name(direction), priority,
 				FILTER_HANDLE, name, there);
 		log_warning("interface %s: replacing the tc %s filter %s (id %u), as forced",
 			    attachment->name, direction_name(direction), name, there);
@@ -89,22 +102,52 @@ static int attach_filter(const struct datapath *datapath, struct attachment *att
 	return 0;
 }
 
-int attach_tc(const struct datapath *datapath, struct attachment *attachment, bool force,
-	      struct error *error)
+static int make_hook(const struct attachment *attachment, struct error *error)
 {
 	struct bpf_tc_hook hook = hook_of(attachment->index, BPF_TC_INGRESS | BPF_TC_EGRESS);
-	__u32 program, egress_program;
 	int result = bpf_tc_hook_create(&hook);
 
 	if (result && result != -EEXIST)
 		return error_set(error, result, "interface %s cannot be given a clsact hook: %s",
 				 attachment->name, strerror(-result));
-	result = attach_filter(datapath, attachment, BPF_TC_INGRESS,
-			       datapath->tc->progs.warmpath_router_tc, force, &program, error);
-	if (!result && datapath->shape == SHAPE_NODE_LOCAL)
-		result = attach_filter(datapath, attachment, BPF_TC_EGRESS,
-				       datapath->tc->progs.warmpath_return_tc, force,
-				       &egress_program, error);
+	return 0;
+}
+
+int attach_companions(const struct datapath *datapath, struct attachment *attachment, bool force,
+		      struct error *error)
+{
+	__u32 program = 0;
+	int result = 0;
+
+	if (!wants_return(datapath) && !datapath->handoff_program)
+		return 0;
+	result = make_hook(attachment, error);
+	if (!result && wants_return(datapath))
+		result = attach_filter(datapath, attachment, BPF_TC_EGRESS, FILTER_PRIORITY,
+				       datapath->tc->progs.warmpath_return_tc, force, &program,
+				       error);
+	if (!result && datapath->handoff_program)
+		result =
+			attach_filter(datapath, attachment, BPF_TC_INGRESS, FILTER_PRIORITY_HANDOFF,
+				      datapath->handoff_program, force, &program, error);
+	if (result || datapath->role != ROLE_REPLICA)
+		return result;
+	attachment->kind = ATTACHED_TC;
+	attachment->program_id = program;
+	attachment->dispatched = false;
+	return 0;
+}
+
+int attach_tc(const struct datapath *datapath, struct attachment *attachment, bool force,
+	      struct error *error)
+{
+	__u32 program;
+	int result = make_hook(attachment, error);
+
+	if (!result)
+		result = attach_filter(datapath, attachment, BPF_TC_INGRESS, FILTER_PRIORITY,
+				       datapath->tc->progs.warmpath_router_tc, force, &program,
+				       error);
 	if (result)
 		return result;
 	attachment->kind = ATTACHED_TC;
@@ -123,30 +166,39 @@ static void remove_empty_hook(struct netlink *netlink, int index)
 		bpf_tc_hook_destroy(&hook);
 }
 
+static int detach_filter(const struct datapath *datapath, struct netlink *netlink,
+			 const struct attachment *attachment, enum bpf_tc_attach_point direction,
+			 unsigned int priority, struct error *error)
+{
+	struct bpf_tc_hook hook = hook_of(attachment->index, direction);
+	LIBBPF_OPTS(bpf_tc_opts, options, .handle = FILTER_HANDLE, .priority = priority);
+	__u32 program = program_at_our_place(attachment->index, direction, priority);
+	int result;
+
+	if (!program || !program_is_ours(datapath, program))
+		return 0;
+	result = bpf_tc_detach(&hook, &options);
+	if (result && result != -ENOENT)
+		return error_set(error, result,
+				 "the tc %s program of interface %s cannot be detached: %s",
+				 direction_name(direction), attachment->name, strerror(-result));
+	remove_empty_hook(netlink, attachment->index);
+	return 0;
+}
+
+int detach_companions(const struct datapath *datapath, struct netlink *netlink,
+		      const struct attachment *attachment, struct error *error)
+{
+	int result = detach_filter(datapath, netlink, attachment, BPF_TC_INGRESS,
+				   FILTER_PRIORITY_HANDOFF, error);
+
+	return result ? result
+		      : detach_filter(datapath, netlink, attachment, BPF_TC_EGRESS, FILTER_PRIORITY,
+				      error);
+}
+
 int detach_tc(const struct datapath *datapath, struct netlink *netlink,
 	      const struct attachment *attachment, struct error *error)
 {
-	bool removed = false;
-	unsigned int i;
-
-	for (i = 0; i < sizeof(directions) / sizeof(directions[0]); i++) {
-		struct bpf_tc_hook hook = hook_of(attachment->index, directions[i]);
-		LIBBPF_OPTS(bpf_tc_opts, options, .handle = FILTER_HANDLE,
-			    .priority = FILTER_PRIORITY);
-		__u32 program = program_at_our_place(attachment->index, directions[i]);
-		int result;
-
-		if (!program || !program_is_ours(datapath, program))
-			continue;
-		result = bpf_tc_detach(&hook, &options);
-		if (result && result != -ENOENT)
-			return error_set(error, result,
-					 "the tc %s program of interface %s cannot be detached: %s",
-					 direction_name(directions[i]), attachment->name,
-					 strerror(-result));
-		removed = true;
-	}
-	if (removed)
-		remove_empty_hook(netlink, attachment->index);
-	return 0;
+	return detach_filter(datapath, netlink, attachment, BPF_TC_INGRESS, FILTER_PRIORITY, error);
 }

@@ -10,21 +10,33 @@
 #include "agent/attach.h"
 
 /*
- * Attaches the router program to ingress, in shape node-local also the return program to egress, or puts them in the place of
- * those a former agent attached. Fills kind, program_id. 0 or a negative errno with a sentence (-EBUSY: another filter is at
- * our place and `force` is not set).
+ * Attaches the router program to ingress, or puts it in the place of the one a former agent attached. Fills kind, program_id. 0 or a
+ * negative errno with a sentence (-EBUSY: another filter is at our place and `force` is not set).
  */
 int attach_tc(const struct datapath *datapath, struct attachment *attachment, bool force,
 	      struct error *error);
 
-/* Whether a filter of ours is on the interface. */
+/* Whether it is on the interface. */
 bool attach_tc_is_ours(const struct datapath *datapath, int index);
 
-/* Whether all filters are there that attach_tc() attaches. */
-bool attach_tc_is_complete(const struct datapath *datapath, int index);
-
-/* Takes our filters away, and the hook with them if nothing else is there. 0 or a negative errno with a sentence. */
+/* Takes it away, and the hook with it if nothing else is there. 0 or a negative errno with a sentence. */
 int detach_tc(const struct datapath *datapath, struct netlink *netlink,
 	      const struct attachment *attachment, struct error *error);
+
+/*
+ * What an interface needs besides a router program of any kind: in shape node-local the return program on egress, and, where servers
+ * are on this machine and the kernel can, the program that takes connections over on ingress. In role replica the latter is all
+ * there is, and the attachment itself (fills kind, program_id). As attach_tc().
+ */
+int attach_companions(const struct datapath *datapath, struct attachment *attachment, bool force,
+		      struct error *error);
+
+/* Whether all, or any, of them are on the interface. */
+bool companions_are_complete(const struct datapath *datapath, int index);
+bool companions_are_ours(const struct datapath *datapath, int index);
+
+/* Takes them away. As detach_tc(). */
+int detach_companions(const struct datapath *datapath, struct netlink *netlink,
+		      const struct attachment *attachment, struct error *error);
 
 #endif /* WARMPATH_AGENT_ATTACH_TC_H */

@@ -41,7 +41,9 @@ static __u32 map_id(int map)
 
 bool program_is_ours(const struct datapath *datapath, __u32 id)
 {
-	__u32 maps[PROGRAM_MAPS_MAX], counters = map_id(datapath->counters), i;
+	__u32 maps[PROGRAM_MAPS_MAX], i;
+	/* router programs have the one, programs of the replica's side the other, and some have both */
+	__u32 counters = map_id(datapath->counters), keys = map_id(datapath->handoff_keys);
 	struct bpf_prog_info info = {
 		.nr_map_ids = PROGRAM_MAPS_MAX,
 		.map_ids = (__u64)(unsigned long)maps,
@@ -54,7 +56,7 @@ bool program_is_ours(const struct datapath *datapath, __u32 id)
 		return false;
 	if (bpf_obj_get_info_by_fd(descriptor, &info, &length) == 0) {
 		for (i = 0; i < info.nr_map_ids && i < PROGRAM_MAPS_MAX; i++)
-			ours |= maps[i] == counters && counters != 0;
+			ours |= maps[i] != 0 && (maps[i] == counters || maps[i] == keys);
 	}
 	close(descriptor);
 	return ours;

@@ -2,7 +2,9 @@
 #include "agent/datapath.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <errno.h>
+#include <linux/btf.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +12,8 @@
 #include "agent/handoff_settings.h"
 #include "control.skel.h"
 #include "lib/log.h"
+#include "handoff.skel.h"
+#include "handoff_local.skel.h"
 #include "router_tc.skel.h"
 #include "router_xdp.skel.h"
 
@@ -216,6 +220,70 @@ static int load_objects(struct datapath *datapath, struct error *error)
 	return 0;
 }
 
+/* --- handing connections over -------------------------------------------------------------------------------- */
+
+bool kernel_takes_connections_over(void)
+{
+	struct btf *kernel = btf__load_vmlinux_btf();
+	bool there = kernel &&
+		     btf__find_by_name_kind(kernel, "bpf_sk_assign_tcp_reqsk", BTF_KIND_FUNC) > 0;
+
+	btf__free(kernel);
+	return there;
+}
+
+static int open_handoff(struct datapath *datapath, struct error *error)
+{
+	struct bpf_object_open_opts options = open_options(datapath);
+	struct bpf_object *object;
+	int result;
+
+	if (datapath->role == ROLE_REPLICA) {
+		datapath->handoff = handoff_bpf__open_opts(&options);
+		if (!datapath->handoff)
+			return load_failed("handoff", -errno, error);
+		datapath->handoff_program = datapath->handoff->progs.warmpath_handoff_tc;
+		object = datapath->handoff->obj;
+	} else {
+		datapath->handoff_local = handoff_local_bpf__open_opts(&options);
+		if (!datapath->handoff_local)
+			return load_failed("handoff", -errno, error);
+		datapath->handoff_program = datapath->handoff_local->progs.warmpath_handoff_tc;
+		object = datapath->handoff_local->obj;
+	}
+	result = prepare(datapath, object, error);
+	if (result)
+		return result;
+	result = bpf_object__load(object);
+	return result ? load_failed("handoff", result, error) : 0;
+}
+
+/* The program of the replica's side, where servers are on this machine. A router without it still does everything else. */
+static int load_handoff(struct datapath *datapath, struct error *error)
+{
+	static const char missing[] =
+		"this kernel cannot take connections over for servers on this machine: "
+		"bpf_sk_assign_tcp_reqsk is missing (Linux 6.9 or newer has it, where SYN cookies are built in)";
+	int result;
+
+	if (datapath->role != ROLE_REPLICA && datapath->shape != SHAPE_NODE_LOCAL)
+		return 0;
+	if (!kernel_takes_connections_over()) {
+		if (datapath->role == ROLE_REPLICA)
+			return error_set(error, -EOPNOTSUPP, "%s", missing);
+		log_warning("%s; services with id.from: header will not work", missing);
+		return 0;
+	}
+	result = open_handoff(datapath, error);
+	if (!result || datapath->role == ROLE_REPLICA)
+		return result;
+	log_warning("%s; services with id.from: header will not work", error->text);
+	handoff_local_bpf__destroy(datapath->handoff_local);
+	datapath->handoff_local = NULL;
+	datapath->handoff_program = NULL;
+	return 0;
+}
+
 int datapath_open(struct datapath *datapath, const struct pins *pins, const struct config *config,
 		  struct error *error)
 {
@@ -223,6 +291,7 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 
 	memset(datapath, 0, sizeof(*datapath));
 	datapath->limits = config->limits;
+	datapath->role = config->role;
 	datapath->shape = config->shape;
 	datapath->mtu = interfaces_smallest_mtu(config);
 	memcpy(datapath->directory, pins->directory, sizeof(datapath->directory));
@@ -230,6 +299,8 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 	result = open_objects(datapath, error);
 	if (!result)
 		result = load_objects(datapath, error);
+	if (!result)
+		result = load_handoff(datapath, error);
 	if (result) {
 		datapath_close(datapath);
 		return result;
@@ -271,10 +342,12 @@ int datapath_open_pinned(struct datapath *datapath, const struct pins *pins,
 		{"counters", &datapath->counters},
 		{"replicas", &datapath->replicas},
 		{"redirect_devices", &datapath->redirect_devices},
+		{"handoff_keys", &datapath->handoff_keys},
 	};
 	unsigned int i;
 
 	memset(datapath, 0, sizeof(*datapath));
+	datapath->role = config->role;
 	datapath->shape = config->shape;
 	datapath->only_pinned = true;
 	for (i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
@@ -302,11 +375,18 @@ void datapath_close(struct datapath *datapath)
 			close(datapath->replicas);
 		if (datapath->redirect_devices >= 0)
 			close(datapath->redirect_devices);
+		if (datapath->handoff_keys >= 0)
+			close(datapath->handoff_keys);
 		datapath->only_pinned = false;
 	}
 	router_xdp_bpf__destroy(datapath->xdp);
 	router_tc_bpf__destroy(datapath->tc);
 	control_bpf__destroy(datapath->control);
+	handoff_bpf__destroy(datapath->handoff);
+	handoff_local_bpf__destroy(datapath->handoff_local);
+	datapath->handoff = NULL;
+	datapath->handoff_local = NULL;
+	datapath->handoff_program = NULL;
 	datapath->xdp = NULL;
 	datapath->tc = NULL;
 	datapath->control = NULL;

@@ -18,17 +18,23 @@
 
 struct router_xdp_bpf;
 struct router_tc_bpf;
+struct handoff_bpf;
+struct handoff_local_bpf;
 struct control_bpf;
 
 struct datapath {
 	struct router_xdp_bpf *xdp;
 	struct router_tc_bpf *tc;
 	struct control_bpf *control;
-	bool adopted;	  /* the maps were pinned already */
+	struct handoff_bpf *handoff;		   /* role replica */
+	struct handoff_local_bpf *handoff_local;   /* shape node-local, where the kernel can */
+	const struct bpf_program *handoff_program; /* of the one that is loaded; NULL: none is */
+	bool adopted;				   /* the maps were pinned already */
 	bool only_pinned; /* opened by datapath_open_pinned(): nothing is loaded */
 	struct config_limits limits;
+	enum agent_role role;
 	enum deployment_shape shape;
-	unsigned int mtu; /* the smallest of the configured interfaces */
+	unsigned int mtu;	  /* the smallest of the configured interfaces */
 	char directory[PATH_MAX]; /* where the maps are pinned */
 
 	/* descriptors of the pinned maps; they belong to the objects */
@@ -62,6 +68,9 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 /* Opens the pinned maps that are needed to recognise and take away what is attached, and loads nothing. As above. */
 int datapath_open_pinned(struct datapath *datapath, const struct pins *pins,
 			 const struct config *config, struct error *error);
+
+/* Can this kernel make connections of marked segments (bpf_sk_assign_tcp_reqsk, Linux 6.9)? */
+bool kernel_takes_connections_over(void);
 
 /* Closes the descriptors; programs and maps that are attached or pinned stay in the kernel. */
 void datapath_close(struct datapath *datapath);

@@ -52,6 +52,24 @@ static const char *public_text(const struct config_address *address, char *text,
 
 /* --- interfaces ----------------------------------------------------------------------------------------- */
 
+/* The replica's side is a tc program: an skb becomes a connection. */
+static void check_replica_modes(struct check *check)
+{
+	const struct config *config = check->config;
+	unsigned int i;
+
+	for (i = 0; config->role == ROLE_REPLICA && i < config->interface_count; i++) {
+		if (config->interfaces[i].mode != ATTACH_TC &&
+		    config->interfaces[i].mode != ATTACH_AUTO)
+			PROBLEM(check, config->interfaces[i].line,
+				"interface %s: role: replica attaches with mode: tc (or auto) only",
+				config->interfaces[i].name);
+	}
+	if (config->role == ROLE_REPLICA && config->service_count > 0)
+		PROBLEM(check, config->services[0].line,
+			"role: replica routes nothing: state services: [] (the routers have the services)");
+}
+
 static void check_interfaces(struct check *check)
 {
 	struct config *config = check->config;
@@ -102,6 +120,8 @@ static void check_public_addresses(struct check *check, const struct config_serv
 
 static void check_id(struct check *check, const struct config_service *service)
 {
+	unsigned int i;
+
 	if (service->id_from == ID_FROM_HEADER && service->protocol != PROTOCOL_TCP)
 		PROBLEM(check, service->line,
 			"service %s: id.from: header needs protocol: tcp, as only HTTP has headers",
@@ -111,6 +131,16 @@ static void check_id(struct check *check, const struct config_service *service)
 			"service %s: id.from: header needs handoff.secret_file, which routers and replicas "
 			"share; `head -c 32 /dev/urandom` makes a good one",
 			service->name);
+	/* generic XDP hands packets on without their link header, and then they cannot be queued once more */
+	for (i = 0; service->id_from == ID_FROM_HEADER &&
+		    check->config->shape == SHAPE_NODE_LOCAL && i < check->config->interface_count;
+	     i++) {
+		if (check->config->interfaces[i].mode == ATTACH_GENERIC)
+			PROBLEM(check, check->config->interfaces[i].line,
+				"interface %s: mode: generic does not go with shape: node-local and service "
+				"%s (id.from: header); use mode: tc",
+				check->config->interfaces[i].name, service->name);
+	}
 	if (service->id_from == ID_FROM_OFFSET && service->protocol != PROTOCOL_UDP)
 		PROBLEM(check, service->line,
 			"service %s: id.from: offset needs protocol: udp, as the first packet of a TCP "
@@ -366,6 +396,7 @@ void config_check(struct config *config, const char *name, struct config_problem
 	unsigned int i, j;
 
 	check_interfaces(&check);
+	check_replica_modes(&check);
 	check_replica_total(&check);
 	check_handoff(&check);
 	for (i = 0; i < config->service_count; i++) {
