@@ -583,7 +583,7 @@ static void keys_that_do_not_go_together(void **state)
 		{"hash_key_file: none", "hash_key_file: /nonexistent/key", 1,
 		 "the hash key file /nonexistent/key cannot be opened: No such file"},
 		{"hash_key_file: none", "hash_key_file: /dev/null", 1, "is empty"},
-		{"hash_key_file: none", "hash_key_file: /etc/services", 1, "is too long"},
+		{"hash_key_file: none", "hash_key_file: /dev/zero", 1, "is too long"},
 		{"from: address\n    ring", "from: address\n      offset: 3\n    ring", 1,
 		 "services[1].id.offset is only allowed with from: offset"},
 		{"\"10.0.2.12\", \"fd00:2::12\"], port: 8001",
