@@ -52,6 +52,7 @@ AGENT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/agent/*.c))
 AGENT_TESTABLE := $(filter-out %/main.o,$(AGENT_OBJECTS))
 PLAIN_TOOLS := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tools/*.c)))
 TOOLS_BPF_SKELETONS := $(patsubst %.bpf.c,$(BUILD)/%.skel.h,$(wildcard tools/*.bpf.c))
+TOOLS_BPF_OBJECTS := $(patsubst %.bpf.c,$(BUILD)/%.bpf.o,$(wildcard tools/*.bpf.c))
 FOLDER_TOOLS := $(patsubst tools/%/main.c,%,$(wildcard tools/*/main.c))
 TOOLS := $(PLAIN_TOOLS) $(FOLDER_TOOLS:%=$(BUILD)/tools/%)
 TOOLS_LIB_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/lib/*.c))
@@ -70,7 +71,7 @@ PROGRAMS := $(if $(CLI_OBJECTS),$(BUILD)/warmpath) $(if $(AGENT_OBJECTS),$(BUILD
 
 all: programs tools
 programs: $(PROGRAMS) $(BPF_OBJECTS)
-tools: $(TOOLS)
+tools: $(TOOLS) $(TOOLS_BPF_OBJECTS)
 test-programs: $(TEST_PROGRAMS)
 
 # --- BPF ---------------------------------------------------------------------------------------------------
