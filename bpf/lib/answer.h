@@ -17,7 +17,9 @@
 #define ANSWER_TRAFFIC_CLASS \
 	0xc0 /* internetwork control, as routers do (RFC 1812, section 4.3.2.5) */
 #define ANSWER_QUOTE_IPV4    (576 - sizeof(struct iphdr) - sizeof(struct icmphdr)) /* RFC 1812 */
-#define ANSWER_SUM_CHUNK     248 /* five make up header and quote; a helper takes 512 at most */
+#define ANSWER_SUM_CHUNK     308 /* four make up the quote; a helper takes 512 at most */
+#define ANSWER_SUM_CHUNKS    4
+#define ANSWER_LINK_MAX	     (sizeof(struct ethhdr) + 2 * sizeof(struct vlan_hdr))
 #define ANSWER_WORDS	     (sizeof(struct answer) / sizeof(__u64))
 #define ICMP_UNREACHABLE     3
 #define ICMP_FRAGMENTATION   4
@@ -25,9 +27,8 @@
 #define ICMPV6_TOO_BIG	     2
 #define ICMPV6_TIME_EXCEEDED 3
 
-_Static_assert(sizeof(struct answer) - __builtin_offsetof(struct answer, icmp) ==
-		       5 * ANSWER_SUM_CHUNK,
-	       "the sum covers ICMP header and quote");
+_Static_assert(sizeof(((struct answer *)0)->quote) == ANSWER_SUM_CHUNKS * ANSWER_SUM_CHUNK,
+	       "the sum covers the quote");
 
 /* How many senders one CPU tells in a second that their hop limit was used up: such packets can be made at will (RFC 4443, 2.4 (f)). Of a size
  * that is too big they are always told: nothing else helps them. */
@@ -122,16 +123,57 @@ static __always_inline void answer_icmp(struct answer *answer, const struct pack
 	}
 }
 
+/*
+ * A transport checksum that was left to the sending device (PARTIAL) is still going to be written, by a device, or by nobody, as between
+ * two machines in memory. The quoted packet stays where it is in the frame, and so does that field: it gets the one value that the
+ * device would write as well, the value that makes it half of what the rest of the quoted packet lacks to zero. Nobody checks the
+ * checksum of a quoted packet. `sum` is that of the quote; 0 or a negative errno.
+ */
+static __always_inline int answer_settle_checksum(struct answer *answer, __u32 transport,
+						  __u32 field, __u64 *sum, __u16 *settled)
+{
+	__u16 before, value;
+	__u64 rest;
+	bool odd;
+
+	WARMPATH_BARRIER(field);
+	if (field > sizeof(answer->quote) - sizeof(before))
+		return -EFAULT;
+	before = *(__u16 *)(answer->quote + field);
+	if (!warmpath_size_within(&transport, ANSWER_SUM_CHUNK))
+		return -EFAULT;
+	rest = *sum + (__u16)~before;
+	/* without the network header: the device's sum begins behind it */
+	rest += (__u16)~checksum_fold16(
+		(__u32)bpf_csum_diff(NULL, 0, (__be32 *)answer->quote, transport, 0));
+	value = ~checksum_fold16(rest);
+	odd = value & 1;
+	value = ((__u32)value + (odd ? 0xffff : 0)) / 2;
+	if (!value)
+		value = 0xffff;
+	*sum += checksum_difference16(before, value);
+	*settled = value;
+	return 0;
+}
+
+/* What is known of a checksum that is left to the device. */
+struct answer_checksum {
+	bool partial;
+	__u16 settled;
+	__u32 field; /* offset in the quote */
+};
+
 /* Fills scratch->answer. Returns how many bytes of the packet it quotes, 0 if they cannot be read. */
 static __always_inline __u32 answer_compose(struct packet_context *context, struct scratch *scratch,
-					    __u32 hop)
+					    __u32 hop, struct answer_checksum *checksum)
 {
 	const struct packet *packet = &scratch->packet;
 	struct answer *answer = &scratch->answer;
 	bool ipv4 = packet->family == AF_INET;
 	__u32 quoted = packet->end - packet->network_offset;
 	__u32 most = ipv4 ? ANSWER_QUOTE_IPV4 : sizeof(answer->quote);
-	__u64 sum;
+	__u32 field;
+	__u64 sum = 0;
 
 	for (__u32 i = 0; i < ANSWER_WORDS; i++)
 		((volatile __u64 *)answer)[i] = 0;
@@ -147,52 +189,61 @@ static __always_inline __u32 answer_compose(struct packet_context *context, stru
 		answer_head_ipv6(answer, packet, quoted);
 	answer_icmp(answer, packet, hop, scratch->next_hop.mtu_result);
 
-	sum = answer_pseudo_sum(packet, quoted);
-	for (int i = 0; i < 5; i++)
-		sum += (__u32)bpf_csum_diff(
-			NULL, 0, (__be32 *)((__u8 *)&answer->icmp + i * ANSWER_SUM_CHUNK),
-			ANSWER_SUM_CHUNK, 0);
+	for (int i = 0; i < ANSWER_SUM_CHUNKS; i++)
+		sum += (__u32)bpf_csum_diff(NULL, 0,
+					    (__be32 *)(answer->quote + i * ANSWER_SUM_CHUNK),
+					    ANSWER_SUM_CHUNK, 0);
+	if (packet->ports_known) {
+		field = packet->transport_offset + (packet->protocol == IPPROTO_UDP
+							    ? offsetof(struct udphdr, check)
+							    : offsetof(struct tcphdr, check));
+		checksum->field = field - packet->network_offset;
+		checksum->partial = context_checksum_is_partial(context, field);
+	}
+	if (checksum->partial &&
+	    answer_settle_checksum(answer, packet->transport_offset - packet->network_offset,
+				   checksum->field, &sum, &checksum->settled))
+		return 0;
+	sum += answer_pseudo_sum(packet, quoted);
+	sum += (__u32)bpf_csum_diff(NULL, 0, (__be32 *)&answer->icmp, sizeof(answer->icmp), 0);
 	answer->icmp.checksum = ~checksum_fold16(sum);
 	return quoted;
 }
 
-/* Writes it behind the link header, in two pieces each of which begins at a fixed place. 0 or a negative errno. */
+/*
+ * Puts the headers before the packet, which so becomes the quote: there is always room before a packet, while behind a small one
+ * there may be none. 0 or a negative errno.
+ */
 static __always_inline int answer_store(struct packet_context *context, struct scratch *scratch,
-					__u32 quoted)
+					__u32 quoted, struct answer_checksum *checksum)
 {
 	struct answer *answer = &scratch->answer;
 	__u32 offset = scratch->packet.network_offset;
-	__u32 size = sizeof(answer->icmp) + quoted;
+	bool ipv4 = scratch->packet.family == AF_INET;
+	__u32 head = (ipv4 ? sizeof(answer->ipv4) : sizeof(answer->ipv6)) + sizeof(answer->icmp);
+	__u8 link[ANSWER_LINK_MAX];
 	int err;
 
-	if (scratch->packet.family == AF_INET) {
-		err = context_store(context, offset, &answer->ipv4, sizeof(answer->ipv4));
-		offset += sizeof(answer->ipv4);
-	} else {
-		err = context_store(context, offset, &answer->ipv6, sizeof(answer->ipv6));
-		offset += sizeof(answer->ipv6);
-	}
-	WARMPATH_BARRIER(size);
-	if (err || !warmpath_size_within(&size, sizeof(answer->icmp) + sizeof(answer->quote)))
+	if (offset > sizeof(link))
 		return -EFAULT;
-	return context_store(context, offset, &answer->icmp, size);
-}
-
-/*
- * If the packet's checksum was left to the device, then the device will still put a sum over all from the old transport header on into the
- * old checksum field, whatever stands there now. The answer's ICMP message begins at the same place and sums to nothing with its
- * pseudo header, so that what was to stand in the field comes out if the pseudo header's sum is put there beforehand (0xffff for 0).
- * 0 or a negative errno.
- */
-static __always_inline int answer_finish_partial(struct packet_context *context,
-						 const struct packet *packet, __u32 head,
-						 __u32 field, __u32 quoted)
-{
-	__u16 sum = checksum_fold16(answer_pseudo_sum(packet, quoted));
-
-	if (packet->transport_offset != packet->network_offset + head)
-		return -EOPNOTSUPP;
-	return context_store(context, field, &sum, sizeof(sum));
+	err = context_load(context, 0, link, sizeof(link));
+	if (!err)
+		err = context_open_front(context, head);
+	if (!err && context_length(context) > offset + head + quoted)
+		err = context_resize(context, offset + head + quoted);
+	/* what is more than the link header is overwritten */
+	if (!err)
+		err = context_store(context, 0, link, sizeof(link));
+	if (!err && ipv4)
+		err = context_store(context, offset, &answer->ipv4,
+				    sizeof(answer->ipv4) + sizeof(answer->icmp));
+	else if (!err)
+		err = context_store(context, offset, &answer->ipv6,
+				    sizeof(answer->ipv6) + sizeof(answer->icmp));
+	if (!err && checksum->partial)
+		err = context_store(context, offset + head + checksum->field, &checksum->settled,
+				    sizeof(checksum->settled));
+	return err;
 }
 
 /*
@@ -202,30 +253,18 @@ static __always_inline int answer_finish_partial(struct packet_context *context,
 __noinline int answer_send(struct packet_context *context, __u32 hop)
 {
 	struct scratch *scratch = scratch_get();
-	const struct packet *packet;
-	__u32 quoted, head, field;
-	bool partial;
+	struct answer_checksum checksum = {};
+	__u32 quoted;
 	int result;
 
 	if (!context || !scratch)
 		return OUTCOME_drop_internal;
 	if (hop == HOP_EXPIRED && !answer_is_within_budget())
 		return OUTCOME_drop_hop_limit;
-	packet = &scratch->packet;
-	quoted = answer_compose(context, scratch, hop);
+	quoted = answer_compose(context, scratch, hop, &checksum);
 	if (!quoted)
 		return OUTCOME_drop_internal;
-	head = packet->family == AF_INET ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
-	field = packet->transport_offset + (packet->protocol == IPPROTO_UDP
-						    ? offsetof(struct udphdr, check)
-						    : offsetof(struct tcphdr, check));
-	partial = packet->ports_known && context_checksum_is_partial(context, field);
-	if (context_resize(context,
-			   packet->network_offset + head + sizeof(struct icmphdr) + quoted))
-		return OUTCOME_drop_rewrite_failed;
-	if (answer_store(context, scratch, quoted))
-		return OUTCOME_drop_rewrite_failed;
-	if (partial && answer_finish_partial(context, packet, head, field, quoted))
+	if (answer_store(context, scratch, quoted, &checksum))
 		return OUTCOME_drop_rewrite_failed;
 	result = context_send_back(context);
 	if (result < 0)

@@ -207,12 +207,13 @@ static __always_inline int context_rewrite(struct packet_context *context,
 
 /*
  * Is a sum still to be put into the transport checksum field by the sending device (PARTIAL)? Then the helper does not change the field
- * for a port's sake. Only to be asked of a packet that is going to be replaced: otherwise the field has changed.
+ * for a port's sake.
  */
 static __always_inline bool context_checksum_is_partial(struct packet_context *context, __u32 field)
 {
 	const __sum16 *checksum = context_bytes(context, field, sizeof(*checksum));
 	__sum16 before;
+	bool partial;
 
 	if (!checksum)
 		return false;
@@ -220,7 +221,16 @@ static __always_inline bool context_checksum_is_partial(struct packet_context *c
 	if (bpf_l4_csum_replace(context, field, 0, bpf_htons(1), sizeof(*checksum)))
 		return false;
 	checksum = context_bytes(context, field, sizeof(*checksum));
-	return checksum && *checksum == before;
+	partial = checksum && *checksum == before;
+	if (!partial)
+		bpf_skb_store_bytes(context, field, &before, sizeof(before), 0);
+	return partial;
+}
+
+/* Makes the frame `size` bytes longer, at its front. All offsets have changed by that. 0 or a negative errno. */
+static __always_inline int context_open_front(struct packet_context *context, __u32 size)
+{
+	return bpf_skb_change_head(context, size, 0);
 }
 
 /*

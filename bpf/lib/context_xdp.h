@@ -169,6 +169,12 @@ static __always_inline bool context_checksum_is_partial(struct packet_context *c
 	return false;
 }
 
+/* Makes the frame `size` bytes longer, at its front. All offsets have changed by that. 0 or a negative errno. */
+static __always_inline int context_open_front(struct packet_context *context, __u32 size)
+{
+	return bpf_xdp_adjust_head(context, -(int)size);
+}
+
 /* Makes the frame `length` bytes long, at its end. 0 or a negative errno. */
 static __always_inline int context_resize(struct packet_context *context, __u32 length)
 {
