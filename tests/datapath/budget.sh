@@ -25,7 +25,9 @@ objects_of() { # compiler: builds the objects, prints their paths
 }
 
 declare -A counts
+# those of the table, so that one that is not built any more is missed
 programs=()
+[ "${1-}" = --write ] || mapfile -t programs < <(awk '/^[^#]/ {print $1}' "$table")
 for compiler in $compilers; do
 	command -v "$compiler" >/dev/null || continue
 	mapfile -t objects < <(objects_of "$compiler")
