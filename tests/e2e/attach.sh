@@ -140,8 +140,20 @@ tools/lab agent start # attached native again, as its file says
 sed -i 's/mode: tc/mode: native/' "$run/other.yaml"
 is "native again" "$(attached eth0)" native
 tools/lab agent stop
+# another agent in another network, on an interface with the same index
+sed "s#^pin_path:.*#pin_path: $pins-elsewhere#; s#^control_socket:.*#control_socket: $run/elsewhere.sock#; /name: eth1/,+1d" \
+	"$scratch/good.yaml" >"$run/elsewhere.yaml"
+in_host client "$build/warmpathd" -c "$run/elsewhere.yaml" >"$run/elsewhere.log" 2>&1 &
+wait_until 10 "$build/warmpath" --socket "$run/elsewhere.sock" status
+elsewhere() { in_host client ip -j link show dev eth0 | jq -c '.[0] | [.ifindex, .xdp.prog.id]'; }
+before=$(elsewhere)
+is "the two interfaces have the same index" "$(in_host router ip -j link show dev eth0 | jq '.[0].ifindex')" \
+	"$(in_host client ip -j link show dev eth0 | jq '.[0].ifindex')"
 check "forced, a link is replaced" start_other --force
 works "which works, too"
+is "and none of another network is touched" "$(elsewhere)" "$before"
+"$build/warmpath" --socket "$run/elsewhere.sock" detach all >/dev/null
+wait_until 5 test ! -e "$pins-elsewhere"
 other detach all >/dev/null
 wait_until 5 test ! -e "$other_pins"
 is "nothing is left of it" "$(xdp_of eth0)" ""

@@ -180,15 +180,19 @@ bool attach_xdp_is_generic(const struct attachment *attachment)
 	return current_kind(attachment->index, &program) == ATTACHED_GENERIC;
 }
 
-/* Takes away whatever program of others is on the interface: one attached by netlink, or through a link. */
-static void remove_foreign(int index, enum attached_kind kind)
+/*
+ * Takes away the program of others that is on the interface: one attached by netlink, or through a link. The kernel lists the links of all
+ * network namespaces, with interface indexes that mean something only in theirs; so the program has to be the right one as well, and no
+ * further link is touched once the interface is free.
+ */
+static void remove_foreign(int index, enum attached_kind kind, __u32 program)
 {
 	__u32 flags = kind == ATTACHED_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
-	__u32 id = 0;
+	__u32 id = 0, left;
 
 	if (bpf_xdp_detach(index, flags, NULL) == 0)
 		return;
-	while (bpf_link_get_next_id(id, &id) == 0) {
+	while (current_kind(index, &left) != ATTACHED_NOT && bpf_link_get_next_id(id, &id) == 0) {
 		struct bpf_link_info info = {0};
 		__u32 length = sizeof(info);
 		int link = bpf_link_get_fd_by_id(id);
@@ -196,7 +200,8 @@ static void remove_foreign(int index, enum attached_kind kind)
 		if (link < 0)
 			continue;
 		if (bpf_obj_get_info_by_fd(link, &info, &length) == 0 &&
-		    info.type == BPF_LINK_TYPE_XDP && (int)info.xdp.ifindex == index)
+		    info.type == BPF_LINK_TYPE_XDP && (int)info.xdp.ifindex == index &&
+		    info.prog_id == program)
 			bpf_link_detach(link);
 		close(link);
 	}
@@ -220,7 +225,7 @@ static int make_room(struct attachment *attachment, bool force, struct error *er
 			attachment->name, name, program);
 	log_warning("interface %s: replacing the XDP program %s (id %u), as forced",
 		    attachment->name, name, program);
-	remove_foreign(attachment->index, kind);
+	remove_foreign(attachment->index, kind, program);
 	return 0;
 }
 
