@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../lib.sh"
 
 real=$scratch/real simulated=$scratch/simulated
-model=(--slots 1 --slot-prompt-similarity 0 --speed 40)
+model=(--slots 1 --slot-prompt-similarity 0 --speed 40 --id-in address)
 experiment() { tools/experiment --no-analysis "$@" >"$scratch/said" 2>&1; }
 column() { # file name
 	sed 's/"[^"]*"/x/g' "$1" | awk -F, -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i; next } { print $c }'
@@ -44,6 +44,21 @@ check "a new replica in mid-run is ready after it was started" \
 is "and on the ring at the end" "$(jq -r '.router_state_at_end.replicas[] | select(.name == "llm-3").state' "$real/consistent-s2-r1.json")" active
 experiment --policy consistent --seeds 3 --kill 1@3 "${model[@]}" --out "$real"
 check "a replica that is killed is an error in the file" jq -e '.errors > 0' "$real/consistent-s3-r1.json"
+
+# ids and sizes in headers, connections kept alive: handed over from replica to replica
+handed() { jq ".router_state_at_end.counters.$1" "$real/llm-aware-s4-r1.json"; }
+if experiment --policy llm-aware --seeds 4 "${model[@]}" --id-in header --speed 20 --out "$real"; then
+	is "header: no errors" "$(jq .errors "$real/llm-aware-s4-r1.json")" 0
+	is "header: for every request the replica that answered is the router's" \
+		"$(jq -c '[.evidence.agree == .requests, .evidence.differ, .evidence.unpaired]' "$real/llm-aware-s4-r1.json")" "[true,0,0]"
+	is "header: every request was handed over or stayed" "$(($(handed note_request_handed) + $(handed note_request_stayed)))" "$(jq .requests "$real/llm-aware-s4-r1.json")"
+	check "header: connections serve several requests" test "$(handed note_connection_opened)" -lt "$(jq .requests "$real/llm-aware-s4-r1.json")"
+elif grep -qE 'kernel|bpf_sk_assign_tcp_reqsk' "$scratch/said"; then
+	skip "the kernel cannot take connections over" "ids in headers"
+else
+	note <"$scratch/said"
+	not_ok "an experiment with ids in headers runs"
+fi
 
 # answers through warmpath, and the replica's word against the router's
 lab_up --replicas 3 --servers none
