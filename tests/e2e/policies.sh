@@ -39,6 +39,10 @@ followed() {
 	[ -e "/proc/$trace_pid" ] && chat_turn warm-up 10 >/dev/null && sleep 0.1 && [ -s "$file" ]
 }
 
+lines() { # pattern count file: at least so many lines have it
+	[ "$(grep -c -- "$1" "$3")" -ge "$2" ]
+}
+
 stop_trace() {
 	kill "$trace_pid" 2>/dev/null
 	wait "$trace_pid" 2>/dev/null
@@ -64,7 +68,8 @@ is "and nothing stays in flight" "$(in_flight chat)" "0 0"
 
 start_trace "$scratch/trace"
 chat_turn talk 900 >/dev/null
-wait_until 5 grep -q "id talk, " "$scratch/trace"
+# the warm-up's completion and this one's
+wait_until 5 lines "answered on" 2 "$scratch/trace"
 stop_trace
 matches "a decision is told with its numbers" "$(cat "$scratch/trace")" "id talk, client 10.0.1.10:[0-9]+, prompt_tokens=900, max_tokens=48"
 matches "with the placement it was made from" "$(cat "$scratch/trace")" \
@@ -72,7 +77,7 @@ matches "with the placement it was made from" "$(cat "$scratch/trace")" \
 matches "and its completion" "$(cat "$scratch/trace")" "request [0-9]+ of chat answered on $home"
 start_trace "$scratch/trace.json" --json
 chat_turn talk 950 >/dev/null
-wait_until 5 grep -q '"id":"talk"' "$scratch/trace.json"
+wait_until 5 lines '"completion"' 2 "$scratch/trace.json"
 stop_trace
 is "each line of --json is an object" "$(jq -r .event "$scratch/trace.json" | sort -u | tr '\n' ' ')" "completion decision "
 is "with all the numbers" \
@@ -128,6 +133,19 @@ tools/lab agent start
 is "a policy set at run time survives a restart" "$(warmpath policy show --service chat --json | jq -r .policy.epsilon)" 0.5
 warmpath reload >/dev/null
 is "and a reload takes the file's" "$(warmpath policy show --service chat --json | jq -r .policy.epsilon)" 0.25
+# the whole set replaced by another, several times, under traffic
+ids 100 | datagrams client --rate 2000 --seconds 3 8000 10.9.9.9 >"$scratch/under-change" &
+client=$!
+cp "$(tools/lab path run)/agent.yaml" "$scratch/agent.yaml"
+for only in llm-0 llm-1 llm-2 llm-0; do
+	awk -v only="$only" '/- [{] name: llm-/ && $0 !~ only { next } { print }' "$scratch/agent.yaml" >"$(tools/lab path run)/agent.yaml"
+	warmpath reload >/dev/null
+	sleep 0.3
+done
+cp "$scratch/agent.yaml" "$(tools/lab path run)/agent.yaml"
+warmpath reload >/dev/null
+wait $client
+is "nothing is lost while every replica is replaced by another" "$(total "$scratch/under-change" lost)" 0
 
 # --- loads -----------------------------------------------------------------------------------------------------------------
 

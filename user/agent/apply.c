@@ -156,23 +156,42 @@ static int write_replicas(struct change *change, bool active)
 	return result;
 }
 
+/*
+ * In the set is only who is on the ring, so that caps count whom a walk can reach: who leaves does so before the ring goes, who
+ * enters after it has come. Only where none of the old ones stays is it the other way round: better a cap that is too low for some milliseconds than
+ * no replica at all.
+ */
+static bool nobody_stays(const struct change *change, __u32 service)
+{
+	__u32 slot;
+
+	for (slot = 0; slot < REPLICAS_MAX; slot++) {
+		if (is_active(change->current, slot) && is_active(change->next, slot) &&
+		    !change->moving[slot] && change->next->replicas[slot].service == service)
+			return false;
+	}
+	return true;
+}
+
 /* Both kinds of change say the same again without harm, so the first time they are said for all. */
-static int members_enter(struct change *change)
+static int members_enter(struct change *change, bool replaced)
 {
 	__u32 slot;
 	int result = 0;
 
 	for (slot = 0; slot < REPLICAS_MAX && !result; slot++) {
+		const struct replica *after = &change->next->replicas[slot];
+
 		if (is_active(change->next, slot) &&
+		    nobody_stays(change, after->service) == replaced &&
 		    (!is_active(change->current, slot) || change->moving[slot] || change->first))
-			result = membership_changed(change->datapath, slot,
-						    &change->next->replicas[slot], true,
+			result = membership_changed(change->datapath, slot, after, true,
 						    change->error);
 	}
 	return result;
 }
 
-static int members_leave(struct change *change)
+static int members_leave(struct change *change, bool replaced)
 {
 	__u32 slot;
 	int result = 0;
@@ -181,6 +200,7 @@ static int members_leave(struct change *change)
 		const struct replica *before = &change->current->replicas[slot];
 
 		if (!is_active(change->next, slot) &&
+		    nobody_stays(change, before->service) == replaced &&
 		    (is_active(change->current, slot) ||
 		     (change->first && before->state != REPLICA_UNUSED)))
 			result = membership_changed(change->datapath, slot, before, false,
@@ -322,13 +342,16 @@ static int come_in(struct change *change)
 	if (!result)
 		result = replica_addresses_add(change->datapath->replica_addresses, change->next,
 					       change->error);
-	/* In the set is only who is on the ring: a decision takes no notice of the others on a ring that it still sees. */
 	if (!result)
-		result = members_leave(change);
+		result = members_leave(change, false);
+	if (!result)
+		result = members_enter(change, true);
 	if (!result)
 		result = swap_rings(change);
 	if (!result)
-		result = members_enter(change);
+		result = members_enter(change, false);
+	if (!result)
+		result = members_leave(change, true);
 	if (!result)
 		result = service_addresses_add(change->datapath->service_addresses, change->next,
 					       change->error);
