@@ -717,6 +717,28 @@ static void odd_documents_are_refused(void **state)
 	}
 }
 
+/* The library's time rises with the square of the depth: without a bound this would take hours, and the agent with it. */
+static void bottomless_documents_are_refused(void **state)
+{
+	static const char *const openings[] = {"[", "{a: "};
+	const size_t times = 1000000;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		size_t length = strlen(openings[i]);
+		char *text = malloc(times * length + 1), *said;
+
+		assert_non_null(text);
+		for (size_t at = 0; at < times; at++)
+			memcpy(text + at * length, openings[i], length);
+		text[times * length] = 0;
+		said = complaint(text);
+		assert_says(said, "nested more than 32 deep", openings[i]);
+		free(said);
+		free(text);
+	}
+}
+
 /* A file cut in the middle of a service is refused, never read half. */
 static void each_truncation_of_the_example(void **state)
 {
@@ -783,6 +805,7 @@ int main(void)
 		cmocka_unit_test(too_many_replicas),
 		cmocka_unit_test(all_problems_are_told_with_their_lines),
 		cmocka_unit_test(odd_documents_are_refused),
+		cmocka_unit_test(bottomless_documents_are_refused),
 		cmocka_unit_test(each_truncation_of_the_example),
 		cmocka_unit_test(a_key_file_is_read_whole),
 	};

@@ -9,6 +9,8 @@ static const unsigned int kept[] = {
 	CAP_BPF,       /* maps, programs */
 	CAP_PERFMON,   /* loading programs that do pointer arithmetic */
 	CAP_NET_ADMIN, /* attaching, neighbours */
+	/* reading configuration and secrets again on a reload, whoever owns the files: as root could at the start */
+	CAP_DAC_READ_SEARCH,
 	/*
 	 * Opening maps, programs and links by their ids: the kernel asks for it, and has no smaller capability. An inner map can
 	 * only be reached that way (its id is what the outer map shows), so swapping a ring needs it; so does telling our
@@ -38,5 +40,6 @@ void drop_privileges(void)
 	if (capng_apply(CAPNG_SELECT_BOTH))
 		log_warning("capabilities cannot be given up: all are kept");
 	else
-		log_debug("kept the capabilities BPF, PERFMON, NET_ADMIN and SYS_ADMIN only");
+		log_debug(
+			"kept the capabilities BPF, PERFMON, NET_ADMIN, DAC_READ_SEARCH and SYS_ADMIN only");
 }
