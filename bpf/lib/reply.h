@@ -34,7 +34,7 @@ struct reply {
 	struct return_flow *entry; /* NULL: found without one */
 };
 
-/* Fills in the only public address of the replica's service, if replies from there can belong to nothing else. */
+/* Fills in the only public address of the replica's service: of its first user's, if there are several. */
 static __always_inline bool reply_translate_by_service(struct scratch *scratch,
 						       const struct packet *packet,
 						       const struct replica_address *source,
@@ -44,7 +44,7 @@ static __always_inline bool reply_translate_by_service(struct scratch *scratch,
 	const struct service *service;
 	const struct address *address;
 
-	if (!replica || source->services != 1)
+	if (!replica)
 		return false;
 	service = service_get(replica->service);
 	if (!service || service->id_from != ID_FROM_OFFSET)
@@ -75,15 +75,6 @@ reply_translate_by_flow(struct scratch *scratch, const struct packet *packet, st
 	return true;
 }
 
-/* Whose reply the packet from the replica at `source` is, into scratch->translation. False: nobody's that is known. */
-static __always_inline bool reply_find(struct scratch *scratch, const struct packet *packet,
-				       const struct replica_address *source, struct reply *reply)
-{
-	return (packet->protocol == IPPROTO_UDP &&
-		reply_translate_by_service(scratch, packet, source, reply)) ||
-	       reply_translate_by_flow(scratch, packet, reply);
-}
-
 /* The client's side of the translation, which is what a flow is known by. */
 static __always_inline void reply_flow_key(struct scratch *scratch)
 {
@@ -95,6 +86,36 @@ static __always_inline void reply_flow_key(struct scratch *scratch)
 	key->service_port = scratch->translation.source_port;
 	key->protocol = scratch->packet.protocol;
 	key->reserved[0] = key->reserved[1] = key->reserved[2] = 0;
+}
+
+/*
+ * A reply without a return entry, although several services use the replica now: its request came when only the first did, which
+ * then is a service this client has sent datagrams to.
+ */
+static __always_inline bool reply_translate_by_past(struct scratch *scratch,
+						    const struct packet *packet,
+						    const struct replica_address *source,
+						    struct reply *reply)
+{
+	if (!reply_translate_by_service(scratch, packet, source, reply))
+		return false;
+	reply_flow_key(scratch);
+	/* the packet may be one that an ICMP error quotes */
+	scratch->flow_key.protocol = packet->protocol;
+	return bpf_map_lookup_elem(&flows, &scratch->flow_key) != NULL;
+}
+
+/* Whose reply the packet from the replica at `source` is, into scratch->translation. False: nobody's that is known. */
+static __always_inline bool reply_find(struct scratch *scratch, const struct packet *packet,
+				       const struct replica_address *source, struct reply *reply)
+{
+	if (packet->protocol == IPPROTO_UDP && source->services == 1 &&
+	    reply_translate_by_service(scratch, packet, source, reply))
+		return true;
+	if (reply_translate_by_flow(scratch, packet, reply))
+		return true;
+	return packet->protocol == IPPROTO_UDP && source->services != 1 &&
+	       reply_translate_by_past(scratch, packet, source, reply);
 }
 
 /* What a reply that is going to be sent says about its flow. */

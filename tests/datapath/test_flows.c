@@ -365,6 +365,29 @@ static void test_replica_of_two_services(void **state)
 	assert_int_equal(ends.destination_port, 50013);
 }
 
+/* The replica gets a second service while an answer of the first is on its way, of a request that needed no return entry. */
+static void test_second_service_meanwhile(void **state)
+{
+	struct packet_spec ask = {UDP4(CLIENT4, 50014, "10.9.9.30", 8201), PAYLOAD("xxconv-123")};
+	struct packet_spec answer = {UDP4("10.0.2.30", 9100, CLIENT4, 50014), PAYLOAD("answer")};
+	struct packet_spec nobody = {UDP4("10.0.2.30", 9100, CLIENT4, 50015), PAYLOAD("answer")};
+	struct replica_address_key key = {.address = world_address("10.0.2.30"),
+					  .port = htons(9100)};
+	struct replica_address both, alone;
+
+	(void)state;
+	assert_int_equal(bpf_map_lookup_elem(world_map("replica_addresses"), &key, &both), 0);
+	assert_int_equal(both.services, 2);
+	alone = both;
+	alone.services = 1;
+	assert_int_equal(bpf_map_update_elem(world_map("replica_addresses"), &key, &alone, 0), 0);
+	expect_sent(program, LINK_CLIENTS, &ask, OUTCOME_forwarded, CREATED);
+	assert_int_equal(bpf_map_update_elem(world_map("replica_addresses"), &key, &both, 0), 0);
+	assert_string_equal(expect_sent(program, LINK_SERVERS, &answer, OUTCOME_returned, 0).source,
+			    "10.9.9.30");
+	expect_sent(program, LINK_SERVERS, &nobody, OUTCOME_drop_no_service_address, 0);
+}
+
 /* An identification comes round again: what was remembered of it a minute ago is somebody else's. */
 static void test_fragment_forgotten(void **state)
 {
@@ -495,6 +518,7 @@ int main(void)
 		cmocka_unit_test_setup(test_datagrams_stay, forget),
 		cmocka_unit_test_setup(test_many_ids_one_client, forget),
 		cmocka_unit_test_setup(test_replica_of_two_services, forget),
+		cmocka_unit_test_setup(test_second_service_meanwhile, forget),
 		cmocka_unit_test_setup(test_fragment_forgotten, forget),
 		cmocka_unit_test_setup(test_error_to_reused_slot, forget),
 		cmocka_unit_test_setup(test_forwarding_is_off, forget),

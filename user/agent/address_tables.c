@@ -112,6 +112,23 @@ static bool wanted_service_addresses(struct table *table, const struct routing *
 	return true;
 }
 
+/*
+ * Is `replica` the one to name for an address that `other`, of a lower slot, has as well? One that is in the set goes before one that was
+ * removed, then one whose replies may do without a return entry before others: so reply.h finds whose replies were on their way when
+ * the address got its second user.
+ */
+static bool goes_before(const struct routing *routing, const struct replica *replica,
+			const struct replica *other)
+{
+	const struct config_service *service = routing->settings[replica->service];
+	const struct config_service *other_service = routing->settings[other->service];
+
+	if (replica_in_set(replica) != replica_in_set(other))
+		return replica_in_set(replica);
+	return service && service->id_from == ID_FROM_OFFSET && other_service &&
+	       other_service->id_from != ID_FROM_OFFSET;
+}
+
 static bool add_replica_address(struct table *table, const struct routing *routing, __u32 slot,
 				const struct address *address)
 {
@@ -141,9 +158,7 @@ static bool add_replica_address(struct table *table, const struct routing *routi
 	}
 	if (other == slot)
 		at->value.replica.services++;
-	/* One that is in the set goes before one that was removed. */
-	if (found && replica_in_set(replica) &&
-	    !replica_in_set(&routing->replicas[at->value.replica.replica]))
+	if (found && goes_before(routing, replica, &routing->replicas[at->value.replica.replica]))
 		at->value.replica.replica = slot;
 	return true;
 }
