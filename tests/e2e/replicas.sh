@@ -32,6 +32,7 @@ connections_start busy "$scratch/addressed-50" client 8000
 connections_round busy >"$scratch/output"
 traffic_start offset-ipv4 "$scratch/ids" client --rate 1500 8000 10.9.9.9
 traffic_start offset-ipv6 "$scratch/ids" client --rate 500 8000 fd00:9::9
+traffic_start by-address "$scratch/addressed" client --rate 500 8000
 first=$(awk 'NR == 1 {print $2}' "$scratch/addressed")
 download early "$first"
 sleep 2
@@ -62,15 +63,19 @@ connections_stop fresh
 sleep 2
 traffic_stop offset-ipv4
 traffic_stop offset-ipv6
-for family in ipv4 ipv6; do
-	traffic_is_whole offset-$family
-	is "offset-$family: no id was answered by any but its two homes" \
-		"$(unexpected "$scratch/offset-$family.ledger" "$scratch/homes-3" "$scratch/homes-4")" ""
-	same "offset-$family: exactly the ids that the ring says moved" \
-		<(moved "$scratch/offset-$family.ledger") <(sort "$scratch/to-move")
-	is "offset-$family: each of them there and back, once" \
-		"$(awk '$1 != "total" && $5 ~ /,/ && $4 != 2' "$scratch/offset-$family.ledger")" ""
+traffic_stop by-address
+for traffic in offset-ipv4 offset-ipv6; do
+	traffic_is_whole $traffic
+	is "$traffic: no id was answered by any but its two homes" \
+		"$(unexpected "$scratch/$traffic.ledger" "$scratch/homes-3" "$scratch/homes-4")" ""
+	same "$traffic: exactly the ids that the ring says moved" \
+		<(moved "$scratch/$traffic.ledger") <(sort "$scratch/to-move")
+	is "$traffic: each of them there and back, once" \
+		"$(awk '$1 != "total" && $5 ~ /,/ && $4 != 2' "$scratch/$traffic.ledger")" ""
 done
+traffic_is_whole by-address
+is "by-address: datagrams of one flow stay at their replica, as connections do" "$(moved "$scratch/by-address.ledger")" ""
+is "by-address: which is the home they had at first" "$(unexpected "$scratch/by-address.ledger" "$scratch/homes-3")" ""
 
 tools/lab replica undrain llm-3
 routes chat <"$scratch/ids" >"$scratch/routes"
