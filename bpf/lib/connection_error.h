@@ -69,12 +69,12 @@ __noinline int error_write(struct packet_context *context, __u32 status, __u32 l
 		return err;
 	WARMPATH_BARRIER(length);
 	if (status == 400) {
-		if (length == 0 || length > sizeof(error_400) - 1)
+		if (!warmpath_size_within(&length, sizeof(error_400) - 1))
 			return -EINVAL;
 		err = context_store(context, scratch->packet.payload_offset, (void *)error_400,
 				    length);
 	} else {
-		if (length == 0 || length > sizeof(error_503) - 1)
+		if (!warmpath_size_within(&length, sizeof(error_503) - 1))
 			return -EINVAL;
 		err = context_store(context, scratch->packet.payload_offset, (void *)error_503,
 				    length);

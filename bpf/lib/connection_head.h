@@ -73,7 +73,7 @@ __noinline int head_read(struct packet_context *context, __u32 service, __u32 he
 	} else {
 		length = head_piece_length(&space->segment);
 		WARMPATH_BARRIER(length);
-		if (length == 0 || length > HTTP_HEAD_SIZE)
+		if (!warmpath_size_within(&length, HTTP_HEAD_SIZE))
 			return -EINVAL;
 		err = context_load(context, scratch->packet.payload_offset, head->bytes, length);
 	}
@@ -111,7 +111,8 @@ __noinline int head_hold(struct packet_context *context, __u32 first)
 		offset = held->length;
 	WARMPATH_BARRIER(offset);
 	WARMPATH_BARRIER(length);
-	if (offset > HELD_LENGTH_MAX - HTTP_HEAD_SIZE || length == 0 || length > HTTP_HEAD_SIZE)
+	if (offset > HELD_LENGTH_MAX - HTTP_HEAD_SIZE ||
+	    !warmpath_size_within(&length, HTTP_HEAD_SIZE))
 		return -ENOSPC;
 	err = context_load(context, scratch->packet.payload_offset, held->bytes + offset, length);
 	if (err)
@@ -171,7 +172,7 @@ __noinline int head_write(struct packet_context *context, __u32 sequence, __u32 
 		return err;
 	WARMPATH_BARRIER(offset);
 	WARMPATH_BARRIER(length);
-	if (offset > HELD_LENGTH_MAX || length == 0 || length > HELD_CHUNK)
+	if (offset > HELD_LENGTH_MAX || !warmpath_size_within(&length, HELD_CHUNK))
 		return -EINVAL;
 	err = context_store(context, scratch->packet.payload_offset, (void *)held->bytes + offset,
 			    length);

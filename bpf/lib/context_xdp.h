@@ -211,8 +211,7 @@ static __always_inline int context_resize_content(struct packet_context *context
 	bytes = bpf_map_lookup_elem(&context_heads, &first);
 	if (!bytes || more <= 0 || more > CONTEXT_HEADROOM_MAX)
 		return -ENOSPC;
-	WARMPATH_BARRIER(head);
-	if (head == 0 || head > CONTEXT_HEAD_MAX)
+	if (!warmpath_size_within(&head, CONTEXT_HEAD_MAX))
 		return -EINVAL;
 	err = bpf_xdp_load_bytes(context, 0, bytes, head);
 	err = err ?: bpf_xdp_adjust_head(context, -more);

@@ -121,13 +121,13 @@ __noinline int tcp_read_options(struct packet_context *context)
 	if (!context || !scratch || !space)
 		return -ENOENT;
 	length = scratch->packet.transport_length - TCP_HEADER_LENGTH;
-	WARMPATH_BARRIER(length);
-	if (length > TCP_OPTIONS_MAX)
-		return -EINVAL;
-	if (length > 0 &&
-	    context_load(context, scratch->packet.transport_offset + TCP_HEADER_LENGTH,
-			 space->options.bytes, length))
-		return -EFAULT;
+	if (length > 0) {
+		if (!warmpath_size_within(&length, TCP_OPTIONS_MAX))
+			return -EINVAL;
+		if (context_load(context, scratch->packet.transport_offset + TCP_HEADER_LENGTH,
+				 space->options.bytes, length))
+			return -EFAULT;
+	}
 	err = tcp_options_read(&space->options, length);
 	if (err)
 		tcp_options_read(&space->options, 0);
@@ -280,7 +280,7 @@ static long tcp_sum_step(__u32 index, void *argument)
 	if (size > TCP_SUM_CHUNK)
 		size = TCP_SUM_CHUNK;
 	WARMPATH_BARRIER(size);
-	if (size == 0 || size > TCP_SUM_CHUNK)
+	if (!warmpath_size_within(&size, TCP_SUM_CHUNK))
 		return 1;
 	last = (size - 1) & ~3u & (TCP_SUM_CHUNK - 1);
 	*(__u32 *)(chunk + last) = 0;
