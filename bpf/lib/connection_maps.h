@@ -36,6 +36,15 @@ struct {
 	__uint(pinning, LIBBPF_PIN_BY_NAME);
 } held_heads SEC(".maps");
 
+/* Small, and LRU: what somebody sends to fill it costs nobody but himself an early answer. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct flow_key);
+	__type(value, struct stranger);
+	__uint(pinning, LIBBPF_PIN_BY_NAME);
+} strangers SEC(".maps");
+
 static __always_inline const struct http_service *http_service_get(__u32 index)
 {
 	return bpf_map_lookup_elem(&http_services, &index);

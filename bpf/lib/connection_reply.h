@@ -21,6 +21,30 @@ struct {
 	__type(value, struct http_window);
 } http_windows SEC(".maps");
 
+/*
+ * The payload in hand may come before bytes that it should follow: lost on the way here, or overtaken. While the head of the answer is not
+ * complete, such a segment is left out; what has gone by by the time the head is complete is body, and only has to be counted.
+ */
+static __always_inline enum http_follow_event
+connection_follow_payload(struct packet_context *context, struct scratch *scratch,
+			  const struct tcp_segment *segment, struct connection *entry,
+			  struct http_window *window)
+{
+	struct http_follower *answer = &entry->answer;
+	enum http_follow_event event;
+
+	if (answer->state < HTTP_FOLLOW_COUNTED &&
+	    tcp_before(answer->next_sequence, segment->sequence))
+		return HTTP_FOLLOW_GOING_ON;
+	event = http_follow(answer, window, context, scratch->packet.payload_offset,
+			    segment->length, segment->sequence);
+	if (answer->state != HTTP_FOLLOW_COUNTED ||
+	    !tcp_before(answer->next_sequence, entry->replica_next))
+		return event;
+	http_follow_gap(answer, entry->replica_next - answer->next_sequence);
+	return answer->state == HTTP_FOLLOW_DONE ? HTTP_FOLLOW_COMPLETE : event;
+}
+
 /* Follows the answer in the payload in hand, and the end of the connection. */
 static __always_inline void connection_follow(struct packet_context *context,
 					      struct scratch *scratch,
@@ -35,8 +59,7 @@ static __always_inline void connection_follow(struct packet_context *context,
 	if (!window)
 		return;
 	if (segment->length)
-		event = http_follow(&entry->answer, window, context, scratch->packet.payload_offset,
-				    segment->length, segment->sequence);
+		event = connection_follow_payload(context, scratch, segment, entry, window);
 	if ((segment->flags & TCP_FLAG_FIN) && event != HTTP_FOLLOW_COMPLETE)
 		event = http_follow_end(&entry->answer, segment->sequence + segment->length);
 	if (event == HTTP_FOLLOW_COMPLETE)

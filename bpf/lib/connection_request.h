@@ -101,9 +101,9 @@ static __always_inline __u32 judge_unknown(struct packet_context *context, struc
 		plan->options = verdict >> 8;
 		return STEP_FIRST;
 	}
-	return connection_plan_reset(plan, (verdict & 0xff) == COOKIE_EXPIRED
-						   ? OUTCOME_reset_cookie_expired
-						   : OUTCOME_reset_unknown_connection);
+	if ((verdict & 0xff) == COOKIE_EXPIRED)
+		return connection_plan_reset(plan, OUTCOME_reset_cookie_expired);
+	return tcp_stranger(context);
 }
 
 /* A segment whose numbers are not those of the entry: of a new connection on the old addresses and ports, a replay, or just late. */
@@ -124,7 +124,7 @@ static __always_inline __u32 judge_foreign(struct packet_context *context, struc
 		if (closed && same)
 			return OUTCOME_drop_cookie_replayed;
 		if (closed && !connection_contains(entry, segment))
-			return connection_plan_reset(plan, OUTCOME_reset_unknown_connection);
+			return tcp_stranger(context);
 		if (entry->flags & CONNECTION_OWNED)
 			return connection_forward(context, scratch, space, entry,
 						  CONNECTION_UNMARKED);
@@ -221,6 +221,12 @@ static __always_inline __u32 judge_served(struct packet_context *context, struct
 		return connection_forward(context, scratch, space, entry, CONNECTION_UNMARKED);
 
 	/* bytes behind the request's end */
+	if (answer->state == HTTP_FOLLOW_DONE && http_follow_keeps_alive(answer) &&
+	    tcp_before(entry->request_end, segment->sequence)) {
+		/* of the next request, but its beginning is missing: it comes again, and so does this */
+		plan->acknowledgement = entry->request_end;
+		return STEP_ACKNOWLEDGE;
+	}
 	if (segment->sequence != entry->request_end || answer->state != HTTP_FOLLOW_DONE ||
 	    !http_follow_keeps_alive(answer)) {
 		connection_pin(entry, PIN_PIPELINED);

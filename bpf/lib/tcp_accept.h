@@ -15,6 +15,11 @@
 
 #define NANOSECONDS_PER_MILLISECOND 1000000
 
+/* How long a stranger is not answered, in nanoseconds: TCP has repeated a lost segment several times by then. */
+#define STRANGER_PATIENCE 2000000000ULL
+/* And how long it is remembered. */
+#define STRANGER_MEMORY 60000000000ULL
+
 /* The clock of timestamps in SYN-ACKs, and of the time until the first segment. */
 static __always_inline __u32 tcp_clock_milliseconds(__u64 now)
 {
@@ -138,6 +143,32 @@ static __always_inline __u32 tcp_acknowledge(struct packet_context *context,
 }
 
 /*
+ * A segment of a connection that nothing is known about. A host would answer with a reset; here it may just have overtaken the segment that
+ * makes the connection known, so it is dropped, and only a repetition after seconds is answered.
+ * A global function: verified once.
+ */
+__noinline int tcp_stranger(struct packet_context *context)
+{
+	struct tcp_space *space = tcp_space_get();
+	struct scratch *scratch = scratch_get();
+	struct stranger fresh = {.seen_nanoseconds = bpf_ktime_get_coarse_ns()};
+	const struct stranger *stranger;
+	__u64 age;
+
+	if (!context || !space || !scratch)
+		return OUTCOME_drop_internal;
+	stranger = bpf_map_lookup_elem(&strangers, &scratch->flow_key);
+	age = stranger ? fresh.seen_nanoseconds - stranger->seen_nanoseconds : 0;
+	if (age > STRANGER_PATIENCE && age < STRANGER_MEMORY) {
+		bpf_map_delete_elem(&strangers, &scratch->flow_key);
+		return tcp_reset(context, scratch, space, OUTCOME_reset_unknown_connection);
+	}
+	if (!stranger || age >= STRANGER_MEMORY)
+		bpf_map_update_elem(&strangers, &scratch->flow_key, &fresh, BPF_ANY);
+	return OUTCOME_drop_connection_unknown;
+}
+
+/*
  * A segment without payload, of a connection that there is no entry for.
  * A global function: verified once.
  */
@@ -173,9 +204,9 @@ __noinline int tcp_before_request(struct packet_context *context)
 		    (tcp_cookie_check(sequence - 2, cookie - 1) & 0xff) != COOKIE_BAD)
 			return OUTCOME_absorbed_handshake;
 	}
-	return tcp_reset(context, scratch, space,
-			 verdict == COOKIE_EXPIRED ? OUTCOME_reset_cookie_expired
-						   : OUTCOME_reset_unknown_connection);
+	if (verdict == COOKIE_EXPIRED)
+		return tcp_reset(context, scratch, space, OUTCOME_reset_cookie_expired);
+	return tcp_stranger(context);
 }
 
 #endif /* WARMPATH_BPF_TCP_ACCEPT_H */

@@ -100,4 +100,14 @@ struct held_head {
 	__u8 bytes[HELD_SIZE];
 };
 
+/* --- strangers -------------------------------------------------------------------------------------------- */
+
+/*
+ * LRU hash `strangers`, key: struct flow_key: who sent something of a connection that nothing is known about. It may be the second segment of
+ * a first request, whose first was lost, so the answer (a reset) waits for a repetition.
+ */
+struct stranger {
+	__u64 seen_nanoseconds; /* first, coarse clock */
+};
+
 #endif /* WARMPATH_CONNECTION_H */

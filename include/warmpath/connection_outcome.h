@@ -8,27 +8,29 @@
 #ifndef WARMPATH_CONNECTION_OUTCOME_H
 #define WARMPATH_CONNECTION_OUTCOME_H
 
-#define WARMPATH_CONNECTION_OUTCOMES(X)                                                            \
-	X(answered_handshake, ANSWER,                                                              \
-	  "SYN to a service that is routed by content: accepted with a cookie, nothing kept")      \
-	X(answered_probe, ANSWER, "keep-alive probe on a connection without a request: answered")  \
-	X(answered_close, ANSWER, "FIN on a connection without a request: answered and closed")    \
-	X(answered_piece, ANSWER, "part of a request's head: acknowledged and held")               \
-	X(answered_bad_request, ANSWER, "not a request, or its id is not valid: HTTP 400")         \
-	X(answered_unavailable, ANSWER, "no replica could take the request: HTTP 503")             \
-	X(answered_after_error, ANSWER, "what a client sent on after an HTTP error: acknowledged") \
-	X(reset_unknown_connection, ANSWER,                                                        \
-	  "of a connection that nothing is known about and whose cookie is wrong: reset")          \
-	X(reset_cookie_expired, ANSWER, "first request minutes after the handshake: reset")        \
-	X(reset_held_lost, ANSWER, "bytes held of a request were evicted: connection reset")       \
-	X(reset_replica_gone, ANSWER, "the replica of a connection has left the service: reset")   \
-	X(reset_stale_socket, ANSWER,                                                              \
-	  "from a replica that a connection was moved away from: its socket reset")                \
-	X(absorbed_handshake, DROP, "last ACK of a handshake or close: nothing to keep of it")     \
-	X(absorbed_reset, DROP, "RST of a connection that has no replica")                         \
-	X(absorbed_acknowledgement, DROP, "ACK of what the router itself has sent")                \
-	X(drop_cookie_replayed, DROP, "first segment of a connection that is over: a replay")      \
-	X(drop_stale_answer, DROP, "of a socket at the replica that is older than its connection") \
+#define WARMPATH_CONNECTION_OUTCOMES(X)                                                               \
+	X(answered_handshake, ANSWER,                                                                 \
+	  "SYN to a service that is routed by content: accepted with a cookie, nothing kept")         \
+	X(answered_probe, ANSWER, "keep-alive probe on a connection without a request: answered")     \
+	X(answered_close, ANSWER, "FIN on a connection without a request: answered and closed")       \
+	X(answered_piece, ANSWER, "part of a request's head: acknowledged and held")                  \
+	X(answered_bad_request, ANSWER, "not a request, or its id is not valid: HTTP 400")            \
+	X(answered_unavailable, ANSWER, "no replica could take the request: HTTP 503")                \
+	X(answered_after_error, ANSWER, "what a client sent on after an HTTP error: acknowledged")    \
+	X(reset_unknown_connection, ANSWER,                                                           \
+	  "of a connection that nothing is known about, seconds after the first such segment: reset") \
+	X(reset_cookie_expired, ANSWER, "first request minutes after the handshake: reset")           \
+	X(reset_held_lost, ANSWER, "bytes held of a request were evicted: connection reset")          \
+	X(reset_replica_gone, ANSWER, "the replica of a connection has left the service: reset")      \
+	X(reset_stale_socket, ANSWER,                                                                 \
+	  "from a replica that a connection was moved away from: its socket reset")                   \
+	X(absorbed_handshake, DROP, "last ACK of a handshake or close: nothing to keep of it")        \
+	X(absorbed_reset, DROP, "RST of a connection that has no replica")                            \
+	X(absorbed_acknowledgement, DROP, "ACK of what the router itself has sent")                   \
+	X(drop_connection_unknown, DROP,                                                              \
+	  "of a connection that nothing is known about, its cookie wrong or missing")                 \
+	X(drop_cookie_replayed, DROP, "first segment of a connection that is over: a replay")         \
+	X(drop_stale_answer, DROP, "of a socket at the replica that is older than its connection")    \
 	X(held_sent, ANSWER, "held bytes of a request sent to its replica in an ACK's place")
 
 #define WARMPATH_CONNECTION_NOTES(X)                                                         \
