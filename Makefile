@@ -152,7 +152,8 @@ demo: deps
 
 experiment: deps
 	$(MAKE) all
-	./tools/experiment --policy bounded --policy llm-aware --profile quick --seeds 1-5 --out $(BUILD)/experiment
+	./tools/experiment --policy bounded --policy llm-aware --profile quick --seeds 1-10 \
+		--model tools/models/qwen-0.5b-cpu.json --slots 1 --out $(BUILD)/experiment
 
 test: deps
 	$(MAKE) all test-programs
