@@ -193,7 +193,7 @@ static const struct siphash_key key_b = {{0x1111111122222222ULL, 0x3333333344444
 
 static struct cookie_subject random_subject(void)
 {
-	struct cookie_subject subject;
+	struct cookie_subject subject = {0};
 	__u8 *bytes = (__u8 *)&subject;
 
 	for (size_t i = 0; i < sizeof(subject); i++)
@@ -302,7 +302,7 @@ static void cookie_slot_is_two_minutes(void **unused)
 
 static struct mark_subject random_mark_subject(void)
 {
-	struct mark_subject subject;
+	struct mark_subject subject = {0};
 	__u8 *bytes = (__u8 *)&subject;
 
 	for (size_t i = 0; i < sizeof(subject); i++)

@@ -91,8 +91,8 @@ bool rings_is_loaded(const struct ring_maps *maps, __u32 service, const struct r
 		return false;
 	return table_is(maps->ring_points, header.slot, ring->points, header.point_count,
 			sizeof(*ring->points)) &&
-	       table_is(ring_maps_index(maps, &header), header.slot, ring->index, 1U << header.index_bits,
-			sizeof(*ring->index)) &&
+	       table_is(ring_maps_index(maps, &header), header.slot, ring->index,
+			1U << header.index_bits, sizeof(*ring->index)) &&
 	       table_is(maps->ring_members, header.slot, ring->members, header.member_count,
 			sizeof(*ring->members));
 }

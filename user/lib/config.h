@@ -28,8 +28,9 @@
 #define CONFIG_FILE_SIZE_MAX	     (4u << 20)
 
 enum agent_role {
-	ROLE_ROUTER = 1,  /* sends requests to replicas */
-	ROLE_REPLICA = 2, /* takes the connections that routers hand over to servers on this machine */
+	ROLE_ROUTER = 1, /* sends requests to replicas */
+	ROLE_REPLICA =
+		2, /* takes the connections that routers hand over to servers on this machine */
 };
 
 enum deployment_shape {
