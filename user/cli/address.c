@@ -7,6 +7,15 @@
 #include "cli/cli.h"
 #include "cli/client.h"
 
+static void print_addresses(const json_t *answer)
+{
+	json_t *address;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "addresses"), i, address)
+		printf("%s\n", json_string_value(address));
+}
+
 int address_main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -18,19 +27,10 @@ int address_main(int argc, char **argv)
 		       "Example:\n  curl \"http://[$(warmpath address conv1)]:8443/\"",
 	};
 	struct plain_arguments arguments = {.expected = 1};
-	json_t *answer, *address;
-	size_t i;
-	int code;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-	code = client_ask(&arguments.client,
-			  json_pack("{s:s, s:s*, s:s}", "command", "address", "service",
-				    arguments.client.service, "id", arguments.values[0]),
-			  &answer);
-	if (code == EXIT_DONE && !arguments.client.json) {
-		json_array_foreach(json_object_get(answer, "addresses"), i, address)
-			printf("%s\n", json_string_value(address));
-	}
-	json_decref(answer);
-	return code;
+	return client_show(&arguments.client,
+			   json_pack("{s:s, s:s*, s:s}", "command", "address", "service",
+				     arguments.client.service, "id", arguments.values[0]),
+			   print_addresses);
 }

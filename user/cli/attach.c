@@ -9,8 +9,7 @@
 #include "cli/client.h"
 
 struct attach_arguments {
-	struct client_options client;
-	const char *interface;
+	struct plain_arguments plain;
 	const char *mode;
 	bool force;
 };
@@ -20,27 +19,20 @@ static error_t parse_attach(int key, char *argument, struct argp_state *state)
 	struct attach_arguments *arguments = state->input;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &arguments->client;
-		return 0;
 	case 'm':
 		arguments->mode = argument;
 		return 0;
 	case 'f':
 		arguments->force = true;
 		return 0;
-	case ARGP_KEY_ARG:
-		if (arguments->interface)
-			return ARGP_ERR_UNKNOWN;
-		arguments->interface = argument;
-		return 0;
-	case ARGP_KEY_END:
-		if (!arguments->interface)
-			argp_error(state, "an interface is needed");
-		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return client_parse_plain(key, argument, state);
 	}
+}
+
+static void print_attached(const json_t *answer)
+{
+	printf("attached (%s)\n", client_text(answer, "attached"));
 }
 
 int attach_main(int argc, char **argv)
@@ -59,20 +51,14 @@ int attach_main(int argc, char **argv)
 		       "reloaded.\v"
 		       "Example:\n  warmpath attach eth1 --mode native",
 	};
-	struct attach_arguments arguments = {.mode = "auto"};
-	json_t *answer;
-	int code;
+	struct attach_arguments arguments = {.plain.expected = 1, .mode = "auto"};
 
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-	code = client_ask(&arguments.client,
-			  json_pack("{s:s, s:s, s:s, s:b}", "command", "attach", "interface",
-				    arguments.interface, "mode", arguments.mode, "force",
-				    arguments.force),
-			  &answer);
-	if (code == EXIT_DONE && !arguments.client.json)
-		printf("attached (%s)\n", client_text(answer, "attached"));
-	json_decref(answer);
-	return code;
+	return client_show(&arguments.plain.client,
+			   json_pack("{s:s, s:s, s:s, s:b}", "command", "attach", "interface",
+				     arguments.plain.values[0], "mode", arguments.mode, "force",
+				     arguments.force),
+			   print_attached);
 }
 
 int detach_main(int argc, char **argv)

@@ -68,7 +68,7 @@ error_t client_parse_plain(int key, char *argument, struct argp_state *state)
 		state->child_inputs[0] = &arguments->client;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (arguments->got == arguments->expected)
+		if (arguments->got == arguments->expected + arguments->optional)
 			return ARGP_ERR_UNKNOWN;
 		arguments->values[arguments->got++] = argument;
 		return 0;
@@ -79,6 +79,20 @@ error_t client_parse_plain(int key, char *argument, struct argp_state *state)
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
+}
+
+long argument_number(struct argp_state *state, const char *text, const char *things, long minimum,
+		     long maximum)
+{
+	char *end;
+	long number;
+
+	errno = 0;
+	number = strtol(text, &end, 10);
+	if (errno || end == text || *end != '\0' || number < minimum || number > maximum)
+		argp_error(state, "\"%s\" is not a number of %s: give %ld to %ld", text, things,
+			   minimum, maximum);
+	return number;
 }
 
 /* --- asking ------------------------------------------------------------------------------------------------------- */
@@ -94,22 +108,32 @@ const char *client_socket(const struct client_options *options)
 	return environment && environment[0] ? environment : CONTROL_SOCKET_DEFAULT;
 }
 
+/* EXIT_DONE and a connection; or another exit code, the sentence said and the reference to `message` dropped. */
+static int reach(const struct client_options *options, json_t *message, int *descriptor)
+{
+	struct error error;
+
+	if (!message) {
+		complain("not enough memory, or an argument that is not UTF-8");
+		return EXIT_FAILED;
+	}
+	*descriptor = control_connect(client_socket(options), &error);
+	if (*descriptor >= 0)
+		return EXIT_DONE;
+	json_decref(message);
+	complain("%s", error.text);
+	return EXIT_UNREACHABLE;
+}
+
 int client_ask(const struct client_options *options, json_t *message, json_t **answer)
 {
 	struct error error;
 	int descriptor, result;
 
 	*answer = NULL;
-	if (!message) {
-		complain("not enough memory, or an argument that is not UTF-8");
-		return EXIT_FAILED;
-	}
-	descriptor = control_connect(client_socket(options), &error);
-	if (descriptor < 0) {
-		json_decref(message);
-		complain("%s", error.text);
-		return EXIT_UNREACHABLE;
-	}
+	result = reach(options, message, &descriptor);
+	if (result != EXIT_DONE)
+		return result;
 	result = control_ask(descriptor, message, answer, &error);
 	close(descriptor);
 	json_decref(message);
@@ -159,16 +183,9 @@ int client_follow(const struct client_options *options, json_t *message,
 	struct error error;
 	int descriptor, result;
 
-	if (!message) {
-		complain("not enough memory, or an argument that is not UTF-8");
-		return EXIT_FAILED;
-	}
-	descriptor = control_connect(client_socket(options), &error);
-	if (descriptor < 0) {
-		json_decref(message);
-		complain("%s", error.text);
-		return EXIT_UNREACHABLE;
-	}
+	result = reach(options, message, &descriptor);
+	if (result != EXIT_DONE)
+		return result;
 	result = control_stream_open(&stream, descriptor, message, &error);
 	json_decref(message);
 	if (!result)
@@ -182,6 +199,18 @@ int client_follow(const struct client_options *options, json_t *message,
 		return EXIT_DONE;
 	complain("%s", error.text);
 	return result == -EINVAL ? EXIT_FAILED : EXIT_UNREACHABLE;
+}
+
+int client_show(const struct client_options *options, json_t *message,
+		void (*print)(const json_t *answer))
+{
+	json_t *answer;
+	int code = client_ask(options, message, &answer);
+
+	if (code == EXIT_DONE && !options->json)
+		print(answer);
+	json_decref(answer);
+	return code;
 }
 
 int client_do(const struct client_options *options, json_t *message, const char *done)

@@ -44,6 +44,10 @@ int client_ask(const struct client_options *options, json_t *message, json_t **a
 int client_follow(const struct client_options *options, json_t *message,
 		  bool (*take)(void *context, const json_t *line), void *context);
 
+/* Asks, and gives the answer to `print` unless --json has printed it already. Drops the reference to `message`. An exit code. */
+int client_show(const struct client_options *options, json_t *message,
+		void (*print)(const json_t *answer));
+
 /* The same where the answer is of no further interest; prints `done` (may be NULL) if not --json. */
 int client_do(const struct client_options *options, json_t *message, const char *done);
 
@@ -51,14 +55,22 @@ int client_do(const struct client_options *options, json_t *message, const char 
 const char *client_text(const json_t *object, const char *name);
 json_int_t client_number(const json_t *object, const char *name);
 
-/* A parser of a subcommand that takes only the shared options and `count` plain arguments, named in args_doc. */
+/*
+ * A parser of the shared options and of plain arguments, named in args_doc. A subcommand with options of its own has this as the first
+ * member of its arguments, and its parser leaves to client_parse_plain() what it does not know.
+ */
 struct plain_arguments {
 	struct client_options client;
-	const char *values[4];
-	unsigned int expected; /* exactly */
+	const char *values[4]; /* NULL: not given */
+	unsigned int expected; /* how many there must be */
+	unsigned int optional; /* how many may follow them */
 	unsigned int got;
 };
 error_t client_parse_plain(int key, char *argument, struct argp_state *state);
+
+/* A whole number of an option; complains of a "`text` is not a number of `things`" that is none or out of range, and ends. */
+long argument_number(struct argp_state *state, const char *text, const char *things, long minimum,
+		     long maximum);
 extern const struct argp_child client_children[];
 extern const struct argp_child client_service_children[];
 

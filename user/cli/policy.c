@@ -37,18 +37,12 @@ static int show_main(int argc, char **argv)
 		.doc = "Print the settings of a service's policy, as in the configuration file.",
 	};
 	struct plain_arguments arguments = {.expected = 0};
-	json_t *answer;
-	int code;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-	code = client_ask(&arguments.client,
-			  json_pack("{s:s, s:s*}", "command", "policy-show", "service",
-				    arguments.client.service),
-			  &answer);
-	if (code == EXIT_DONE && !arguments.client.json)
-		print_policy(answer);
-	json_decref(answer);
-	return code;
+	return client_show(&arguments.client,
+			   json_pack("{s:s, s:s*}", "command", "policy-show", "service",
+				     arguments.client.service),
+			   print_policy);
 }
 
 struct set_arguments {

@@ -53,7 +53,7 @@ static void print_addresses(struct table *table, const json_t *replica)
 	table_cell(table, "%s", neighbour);
 }
 
-static void print_replicas(const json_t *replicas)
+static void print_replicas(const json_t *answer)
 {
 	static const char *const headings[] = {
 		"SERVICE", "NAME", "STATE",	  "ADDRESS", "NEIGHBOUR", "WEIGHT", "SHARE",
@@ -63,7 +63,7 @@ static void print_replicas(const json_t *replicas)
 	size_t i;
 
 	table_begin(&table, 13, headings);
-	json_array_foreach(replicas, i, replica)
+	json_array_foreach(json_object_get(answer, "replicas"), i, replica)
 	{
 		table_cell(&table, "%s", client_text(replica, "service"));
 		table_cell(&table, "%s", client_text(replica, "name"));
@@ -98,18 +98,12 @@ static int list_main(int argc, char **argv)
 		       "Example:\n  warmpath replica list --service chat",
 	};
 	struct list_arguments arguments = {0};
-	json_t *answer;
-	int code;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-	code = client_ask(&arguments.client,
-			  json_pack("{s:s, s:s*, s:b}", "command", "replica-list", "service",
-				    arguments.client.service, "removed", arguments.removed),
-			  &answer);
-	if (code == EXIT_DONE && !arguments.client.json)
-		print_replicas(json_object_get(answer, "replicas"));
-	json_decref(answer);
-	return code;
+	return client_show(&arguments.client,
+			   json_pack("{s:s, s:s*, s:b}", "command", "replica-list", "service",
+				     arguments.client.service, "removed", arguments.removed),
+			   print_replicas);
 }
 
 /* --- add ------------------------------------------------------------------------------------------------------------ */

@@ -8,8 +8,7 @@
 #include "cli/client.h"
 
 struct route_arguments {
-	struct client_options client;
-	const char *id;
+	struct plain_arguments plain;
 	bool all;
 };
 
@@ -18,23 +17,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	struct route_arguments *arguments = state->input;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &arguments->client;
-		return 0;
 	case 'a':
 		arguments->all = true;
 		return 0;
-	case ARGP_KEY_ARG:
-		if (arguments->id)
-			return ARGP_ERR_UNKNOWN;
-		arguments->id = argument;
-		return 0;
-	case ARGP_KEY_END:
-		if (!arguments->id)
-			argp_error(state, "an id is needed");
-		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return client_parse_plain(key, argument, state);
 	}
 }
 
@@ -67,18 +54,13 @@ int route_main(int argc, char **argv)
 		.doc = "Print the home of a conversation on the live ring.\v"
 		       "Example:\n  warmpath route conv1 --all --service chat",
 	};
-	struct route_arguments arguments = {0};
-	json_t *answer;
-	int code;
+	struct route_arguments arguments = {.plain.expected = 1};
+	const struct client_options *client = &arguments.plain.client;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-	code = client_ask(&arguments.client,
-			  json_pack("{s:s, s:s*, s:s, s:b}", "command", "route", "service",
-				    arguments.client.service, "id", arguments.id, "all",
-				    arguments.all),
-			  &answer);
-	if (code == EXIT_DONE && !arguments.client.json)
-		print_route(answer);
-	json_decref(answer);
-	return code;
+	return client_show(client,
+			   json_pack("{s:s, s:s*, s:s, s:b}", "command", "route", "service",
+				     client->service, "id", arguments.plain.values[0], "all",
+				     arguments.all),
+			   print_route);
 }

@@ -8,7 +8,7 @@
 #include "cli/client.h"
 #include "cli/table.h"
 
-static void print_services(const json_t *services)
+static void print_services(const json_t *answer)
 {
 	static const char *const headings[] = {"SERVICE", "ADDRESS", "PORT", "PROTOCOL",
 					       "ID FROM", "POLICY",  "RING", "ACTIVE"};
@@ -17,7 +17,7 @@ static void print_services(const json_t *services)
 	size_t i, j;
 
 	table_begin(&table, 8, headings);
-	json_array_foreach(services, i, service)
+	json_array_foreach(json_object_get(answer, "services"), i, service)
 	{
 		json_array_foreach(json_object_get(service, "addresses"), j, address)
 		{
@@ -47,16 +47,10 @@ static int list_main(int argc, char **argv)
 		.doc = "Print the services, a line for each public address.",
 	};
 	struct plain_arguments arguments = {.expected = 0};
-	json_t *answer;
-	int code;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-	code = client_ask(&arguments.client, json_pack("{s:s}", "command", "service-list"),
-			  &answer);
-	if (code == EXIT_DONE && !arguments.client.json)
-		print_services(json_object_get(answer, "services"));
-	json_decref(answer);
-	return code;
+	return client_show(&arguments.client, json_pack("{s:s}", "command", "service-list"),
+			   print_services);
 }
 
 int service_main(int argc, char **argv)

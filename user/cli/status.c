@@ -93,13 +93,8 @@ int status_main(int argc, char **argv)
 		       "Example:\n  warmpath status --json",
 	};
 	struct plain_arguments arguments = {.expected = 0};
-	json_t *answer;
-	int code;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-	code = client_ask(&arguments.client, json_pack("{s:s}", "command", "status"), &answer);
-	if (code == EXIT_DONE && !arguments.client.json)
-		print_status(answer);
-	json_decref(answer);
-	return code;
+	return client_show(&arguments.client, json_pack("{s:s}", "command", "status"),
+			   print_status);
 }

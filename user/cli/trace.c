@@ -2,18 +2,16 @@
 /*
  * warmpath trace
  */
-#include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/client.h"
 
 struct trace_arguments {
-	struct client_options client;
-	const char *id;
+	struct plain_arguments plain;
 	long count; /* 0: no end */
 	bool decisions_only;
 };
@@ -21,28 +19,16 @@ struct trace_arguments {
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
 	struct trace_arguments *arguments = state->input;
-	char *end;
 
 	switch (key) {
-	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &arguments->client;
-		return 0;
 	case 'n':
-		errno = 0;
-		arguments->count = strtol(argument, &end, 10);
-		if (errno || end == argument || *end != '\0' || arguments->count < 1)
-			argp_error(state, "\"%s\" is not a number of events", argument);
+		arguments->count = argument_number(state, argument, "events", 1, LONG_MAX);
 		return 0;
 	case 'd':
 		arguments->decisions_only = true;
 		return 0;
-	case ARGP_KEY_ARG:
-		if (arguments->id)
-			return ARGP_ERR_UNKNOWN;
-		arguments->id = argument;
-		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return client_parse_plain(key, argument, state);
 	}
 }
 
@@ -62,7 +48,7 @@ static bool take(void *context, const json_t *line)
 
 	if (arguments->decisions_only && strcmp(client_text(line, "event"), "completion") == 0)
 		return true;
-	if (arguments->client.json)
+	if (arguments->plain.client.json)
 		print_json(line);
 	else
 		fputs(client_text(line, "text"), stdout);
@@ -94,14 +80,15 @@ int trace_main(int argc, char **argv)
 		       "given. At most trace.decisions_per_second are traced.\v"
 		       "Example:\n  warmpath trace conv1 --count 10",
 	};
-	struct trace_arguments arguments = {0};
+	struct trace_arguments arguments = {.plain.optional = 1};
 	struct sigaction action = {.sa_handler = on_signal};
 
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	return client_follow(&arguments.client,
+	return client_follow(&arguments.plain.client,
 			     json_pack("{s:s, s:s*, s:s*}", "command", "trace", "service",
-				       arguments.client.service, "id", arguments.id),
+				       arguments.plain.client.service, "id",
+				       arguments.plain.values[0]),
 			     take, &arguments);
 }
