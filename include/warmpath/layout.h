@@ -149,7 +149,14 @@ enum replica_source {
 /* What was set by command at run time and outlives a restart of the agent, until the configuration is reloaded. */
 enum replica_override {
 	OVERRIDE_WEIGHT = 1,  /* the weight is not the configuration's */
-	OVERRIDE_REMOVED = 2, /* removed, though the configuration has it */
+	OVERRIDE_REMOVED = 2, /* removed, though the configuration or discovery has it */
+};
+
+/* Why a replica of the set is not active; several reasons at once are possible, and each is taken back by who gave it. */
+enum replica_hold {
+	HELD_BY_COMMAND = 1,   /* drained */
+	HELD_BY_DISCOVERY = 2, /* it is ending (Kubernetes: terminating): draining */
+	HELD_BY_HEALTH = 4,    /* it does not answer: down, unless it is draining */
 };
 
 /*
@@ -169,7 +176,8 @@ struct replica {
 	struct address ipv4; /* mapped; all zero: none */
 	struct address ipv6; /* all zero: none */
 	__be16 port;
-	__u16 reserved2[3];
+	__u16 held; /* HELD_*: `state` follows from it */
+	__u32 life; /* discovery: which server of that name it is (a hash of the pod's UID); 0: not known */
 };
 _Static_assert(sizeof(struct replica) == 64 + 64 + 24 + 32 + 8, "layout");
 

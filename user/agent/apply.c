@@ -56,6 +56,9 @@ int apply_read_routing(const struct datapath *datapath, struct routing *routing,
 				error, -EINVAL,
 				"the pinned map replicas has an entry (%u) that no agent has written",
 				i);
+		/* Older agents had no reasons, and drained by command only. */
+		if (replica->state == REPLICA_DRAINING && !replica->held)
+			replica->held = HELD_BY_COMMAND;
 	}
 	return 0;
 }

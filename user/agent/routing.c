@@ -20,6 +20,20 @@ bool replica_in_set(const struct replica *replica)
 	       replica->state == REPLICA_DOWN;
 }
 
+void routing_hold(struct replica *replica, enum replica_hold reason, bool held)
+{
+	if (held)
+		replica->held |= reason;
+	else
+		replica->held &= ~reason;
+	if (replica->held & (HELD_BY_COMMAND | HELD_BY_DISCOVERY))
+		replica->state = REPLICA_DRAINING;
+	else if (replica->held & HELD_BY_HEALTH)
+		replica->state = REPLICA_DOWN;
+	else
+		replica->state = REPLICA_ACTIVE;
+}
+
 bool replica_has_traffic(const struct replica *replica)
 {
 	return replica->state != REPLICA_UNUSED &&
@@ -192,12 +206,18 @@ int routing_place_replica(struct routing *routing, __u32 service,
 	replica->weight_thousandths = wanted->weight_thousandths;
 	routing_fill_addresses(replica, wanted);
 	replica->state = before.state;
+	replica->held = before.held;
+	replica->life = before.life;
 	replica->incarnation = before.incarnation;
 	if (!replica_in_set(&before)) {
 		replica->state = REPLICA_ACTIVE;
+		replica->held = 0;
+		replica->life = 0;
 		replica->incarnation++;
-	} else if (!same_addresses(replica, &before)) {
-		replica->incarnation++;
+	} else {
+		replica->incarnation += !same_addresses(replica, &before);
+		routing_hold(replica, HELD_BY_DISCOVERY,
+			     source == REPLICA_FROM_DISCOVERY && (before.held & HELD_BY_DISCOVERY));
 	}
 	return slot;
 }

@@ -58,6 +58,12 @@ bool replica_in_set(const struct replica *replica);
 /* Whether replies of the replica are still expected: in the set, or removed and not forgotten yet. */
 bool replica_has_traffic(const struct replica *replica);
 
+/*
+ * Gives (or takes back) a reason why the replica, which is in the set, is not active, and sets its state: draining if it is drained by
+ * command or ending as discovery says, else down if it does not answer, else active.
+ */
+void routing_hold(struct replica *replica, enum replica_hold reason, bool held);
+
 /* --- changes at run time: each 0 (or the slot), or a negative errno with a sentence ------------------------ */
 
 int routing_add_replica(struct routing *routing, __u32 service, const struct config_replica *wanted,
@@ -70,6 +76,29 @@ int routing_remove_replica(struct routing *routing, __u32 service, const char *n
 			   struct error *error);
 int routing_weigh_replica(struct routing *routing, __u32 service, const char *name,
 			  __u32 weight_thousandths, struct error *error);
+
+/* --- discovery ------------------------------------------------------------------------------------------------ */
+
+struct discovered_member {
+	struct config_replica replica; /* the addresses: at most one of each family */
+	__u32 life;	  /* another number: another server of that name; 0: not known */
+	bool terminating; /* takes no new requests: draining */
+};
+
+/*
+ * Brings the replicas of the service that are from discovery to the union of what its sources have found, in the order of the sources.
+ * The same name several times is one replica: a member that is not terminating counts before one that is, the address in use before another
+ * one, an earlier source before a later one. A replica of the configuration or added by command counts before a found one of its name or address.
+ * What cannot be a replica is left out, and `problem` (with a sentence without names of sources) is called for it.
+ *
+ * `complete`: all sources have answered at least once, so that what none has any more is removed; else only additions and changes.
+ * 0, or a negative errno with a sentence; the routing is then to be thrown away.
+ */
+int routing_discover(struct routing *routing, __u32 service,
+		     const struct discovered_member *members, unsigned int count, bool complete,
+		     const struct slot_usage *usage,
+		     void (*problem)(void *context, const char *sentence), void *context,
+		     struct error *error);
 
 /*
  * Forgets the addresses of removed replicas that nothing refers to, and frees their slots, except where the slot remembers

@@ -77,6 +77,14 @@ static int check_circle(const struct routing *routing, __u32 service,
 	return 0;
 }
 
+int routing_check_wanted(const struct routing *routing, __u32 service,
+			 const struct config_replica *wanted, struct error *error)
+{
+	int result = check_families(routing, service, wanted, error);
+
+	return result ? result : check_circle(routing, service, wanted, error);
+}
+
 int routing_add_replica(struct routing *routing, __u32 service, const struct config_replica *wanted,
 			const struct slot_usage *usage, struct error *error)
 {
@@ -89,9 +97,7 @@ int routing_add_replica(struct routing *routing, __u32 service, const struct con
 	if (slot >= 0 && replica_in_set(&routing->replicas[slot]))
 		return error_set(error, -EEXIST, "service %s has a replica %s already",
 				 service_name, wanted->name);
-	result = check_families(routing, service, wanted, error);
-	if (!result)
-		result = check_circle(routing, service, wanted, error);
+	result = routing_check_wanted(routing, service, wanted, error);
 	if (result)
 		return result;
 	memcpy(placed.name, wanted->name, sizeof(placed.name));
@@ -110,7 +116,7 @@ int routing_drain_replica(struct routing *routing, __u32 service, const char *na
 
 	if (slot < 0)
 		return slot;
-	routing->replicas[slot].state = REPLICA_DRAINING;
+	routing_hold(&routing->replicas[slot], HELD_BY_COMMAND, true);
 	return 0;
 }
 
@@ -123,7 +129,13 @@ int routing_undrain_replica(struct routing *routing, __u32 service, const char *
 		return slot;
 	if (routing->replicas[slot].state != REPLICA_DRAINING)
 		return error_set(error, -EINVAL, "replica %s is not being drained", name);
-	routing->replicas[slot].state = REPLICA_ACTIVE;
+	if (!(routing->replicas[slot].held & HELD_BY_COMMAND))
+		return error_set(
+			error, -EINVAL,
+			"replica %s is draining because it is ending, as discovery says; that is not for a "
+			"command to undo",
+			name);
+	routing_hold(&routing->replicas[slot], HELD_BY_COMMAND, false);
 	return 0;
 }
 
@@ -136,8 +148,8 @@ int routing_remove_replica(struct routing *routing, __u32 service, const char *n
 	if (slot < 0)
 		return slot;
 	replica = &routing->replicas[slot];
-	routing_remove_from_set(
-		replica, replica->source == REPLICA_FROM_CONFIGURATION ? OVERRIDE_REMOVED : 0);
+	routing_remove_from_set(replica,
+				replica->source == REPLICA_FROM_COMMAND ? 0 : OVERRIDE_REMOVED);
 	return 0;
 }
 

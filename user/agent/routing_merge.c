@@ -167,8 +167,14 @@ static bool stays_unconfigured(const struct routing *routing, const struct repli
 	struct address none = {0};
 	unsigned int i;
 
-	if (merge != MERGE_START || replica->source == REPLICA_FROM_CONFIGURATION || !settings)
+	/* What was found stays until its sources have spoken, also after a reload: nothing moves without cause. */
+	if (replica->source == REPLICA_FROM_DISCOVERY) {
+		if (!settings || settings->discovery_count == 0)
+			return false;
+	} else if (merge != MERGE_START || replica->source == REPLICA_FROM_CONFIGURATION ||
+		   !settings) {
 		return false;
+	}
 	for (i = 0; i < settings->addresses.count; i++) {
 		bool ipv4 = address_is_ipv4(&settings->addresses.item[i].address);
 
@@ -190,9 +196,10 @@ static bool stays_unconfigured(const struct routing *routing, const struct repli
 	return true;
 does_not_fit:
 	log_warning(
-		"replica %s, added to service %s by command, does not go with the configuration any "
-		"more and is removed",
-		replica->name, settings->name);
+		"replica %s, %s service %s %s, does not go with the configuration any more and is removed",
+		replica->name, replica->source == REPLICA_FROM_DISCOVERY ? "found for" : "added to",
+		settings->name,
+		replica->source == REPLICA_FROM_DISCOVERY ? "by discovery" : "by command");
 	return false;
 }
 
@@ -205,8 +212,13 @@ static void remove_unconfigured(struct routing *routing, enum routing_merge merg
 		const struct config_service *settings = routing->settings[replica->service];
 		bool configured = settings && find_configured(settings, replica->name);
 
-		if (replica->state == REPLICA_REMOVED && !configured)
+		/* After a restart, discovery keeps what was removed by command out, as the configuration does. */
+		if (replica->state == REPLICA_REMOVED && !configured &&
+		    !(merge == MERGE_START && settings && settings->discovery_count > 0))
 			replica->overridden = 0;
+		if (merge == MERGE_RELOAD && replica_in_set(replica))
+			replica->overridden =
+				0; /* the weight of what was found becomes its source's again */
 		if (replica_in_set(replica) && !configured &&
 		    !stays_unconfigured(routing, replica, merge))
 			routing_remove_from_set(replica, 0);

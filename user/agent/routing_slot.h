@@ -12,6 +12,10 @@
 /* The slot that has this name in the service, in any state but unused; -ENOENT if there is none. */
 int routing_find_slot(const struct routing *routing, __u32 service, const char *name);
 
+/* Whether the service can have such a replica: the families it needs, no public address. 0, or a negative errno with a sentence. */
+int routing_check_wanted(const struct routing *routing, __u32 service,
+			 const struct config_replica *wanted, struct error *error);
+
 /* Writes addresses, port and their text as wanted. */
 void routing_fill_addresses(struct replica *replica, const struct config_replica *wanted);
 

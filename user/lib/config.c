@@ -62,6 +62,7 @@ void config_free(struct config *config)
 
 	for (i = 0; i < config->service_count; i++) {
 		free(config->services[i].replicas);
+		free(config->services[i].discovery);
 		/* The hash key is a secret. */
 		explicit_bzero(&config->services[i], sizeof(config->services[i]));
 	}

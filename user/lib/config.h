@@ -25,6 +25,9 @@
 #define CONFIG_INTERFACES_MAX	     64
 #define CONFIG_SERVICE_ADDRESSES_MAX 16
 #define CONFIG_REPLICA_ADDRESSES_MAX 2
+#define CONFIG_DISCOVERY_MAX	     8 /* sources of a service */
+#define DNS_NAME_SIZE		     254
+#define KUBERNETES_NAME_SIZE	     64
 #define CONFIG_FILE_SIZE_MAX	     (4u << 20)
 
 enum agent_role {
@@ -81,6 +84,39 @@ struct config_replica {
 	int line;
 };
 
+enum discovery_from {
+	DISCOVERY_DNS = 1,
+	DISCOVERY_KUBERNETES = 2,
+};
+
+enum dns_records {
+	DNS_RECORDS_A = 1,
+	DNS_RECORDS_AAAA = 2,
+	DNS_RECORDS_SRV = 3,
+};
+
+/* A source of further replicas: DNS, or the EndpointSlices of a Kubernetes service. */
+struct config_discovery {
+	enum discovery_from from;
+	__u32 weight_thousandths; /* of each replica found */
+
+	char name[DNS_NAME_SIZE]; /* dns, as the next three */
+	enum dns_records records;
+	__u16 port; /* host byte order; 0: that of the record (srv) */
+	char server
+		[DNS_NAME_SIZE]; /* empty: those of /etc/resolv.conf; else "ADDRESS" or "ADDRESS:PORT" */
+
+	char api_server
+		[PATH_MAX /
+		 4]; /* kubernetes, as the rest; empty: that of the cluster the agent runs in */
+	char token_file[PATH_MAX];	      /* empty: none */
+	char ca_file[PATH_MAX];		      /* empty: those of the system */
+	char namespace[KUBERNETES_NAME_SIZE]; /* empty: that beside the token */
+	char service[KUBERNETES_NAME_SIZE];
+	char port_name[KUBERNETES_NAME_SIZE]; /* empty: the service has one port */
+	int line;
+};
+
 struct config_ring {
 	enum ring_dialect dialect;
 	__u32 vnodes; /* points of a replica of weight 1 */
@@ -108,6 +144,8 @@ struct config_service {
 	__u32 request_timeout_milliseconds;
 	struct config_replica *replicas;
 	unsigned int replica_count;
+	struct config_discovery *discovery;
+	unsigned int discovery_count;
 	int line;
 };
 

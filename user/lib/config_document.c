@@ -102,33 +102,12 @@ static bool read_scalar(const struct schema_key *key, const yaml_node_t *node, v
 {
 	const char *text = scalar_text(node);
 
-	if (!text || (key->kind != SCHEMA_CHOICE && !is_plain(node)))
+	bool number = key->kind == SCHEMA_NUMBER || key->kind == SCHEMA_FRACTION ||
+		      key->kind == SCHEMA_FLAG;
+
+	if (!text || (number && !is_plain(node)))
 		return false;
 	return schema_read_text(key, text, target);
-}
-
-static bool read_name(const struct schema_key *key, const yaml_node_t *node, void *target)
-{
-	const char *text = scalar_text(node);
-
-	if (!text || !config_name_valid(text, key->size))
-		return false;
-	memcpy(target, text, strlen(text) + 1);
-	return true;
-}
-
-static bool read_path(const struct schema_key *key, const yaml_node_t *node, void *target)
-{
-	const char *text = scalar_text(node);
-
-	if (!text || strlen(text) >= key->size)
-		return false;
-	if (key->none_allowed && strcmp(text, "none") == 0)
-		text = "";
-	else if (text[0] != '/')
-		return false;
-	memcpy(target, text, strlen(text) + 1);
-	return true;
 }
 
 static void read_addresses(struct reader *reader, const struct place *place,
@@ -279,13 +258,10 @@ static void read_value(struct reader *reader, const struct place *place,
 	case SCHEMA_FRACTION:
 	case SCHEMA_CHOICE:
 	case SCHEMA_FLAG:
-		good = read_scalar(key, node, target);
-		break;
 	case SCHEMA_NAME:
-		good = read_name(key, node, target);
-		break;
 	case SCHEMA_PATH:
-		good = read_path(key, node, target);
+	case SCHEMA_TEXT:
+		good = read_scalar(key, node, target);
 		break;
 	}
 	if (!good)

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib/config_schema.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "lib/config.h"
 
 const struct schema_choice choices_log_level[] = {
@@ -66,6 +63,19 @@ const struct schema_choice choices_load_metric[] = {
 	{NULL, 0},
 };
 
+const struct schema_choice choices_discovery_from[] = {
+	{"dns", DISCOVERY_DNS},
+	{"kubernetes", DISCOVERY_KUBERNETES},
+	{NULL, 0},
+};
+
+const struct schema_choice choices_dns_records[] = {
+	{"a", DNS_RECORDS_A},
+	{"aaaa", DNS_RECORDS_AAAA},
+	{"srv", DNS_RECORDS_SRV},
+	{NULL, 0},
+};
+
 /* --- the table ------------------------------------------------------------------------------------------ */
 
 #define AT(structure, member)                         \
@@ -75,10 +85,12 @@ const struct schema_choice choices_load_metric[] = {
 	.kind = SCHEMA_LIST, .offset = offsetof(struct structure, member),                \
 	.size = sizeof(struct item), .count_offset = offsetof(struct structure, counter), \
 	.line_offset = offsetof(struct item, line), .minimum = 0, .maximum = (most)
-#define RANGE(from, to)	 .minimum = (from), .maximum = (to)
-#define OR_NONE(value)	 .none_allowed = true, .none_value = (value)
-#define ONLY_WITH_OFFSET .only_with = "from", .only_with_word = "offset"
-#define ONLY_WITH_HEADER .only_with = "from", .only_with_word = "header"
+#define RANGE(from, to)	     .minimum = (from), .maximum = (to)
+#define OR_NONE(value)	     .none_allowed = true, .none_value = (value)
+#define ONLY_WITH_OFFSET     .only_with = "from", .only_with_word = "offset"
+#define ONLY_WITH_HEADER     .only_with = "from", .only_with_word = "header"
+#define ONLY_WITH_DNS	     .only_with = "from", .only_with_word = "dns"
+#define ONLY_WITH_KUBERNETES .only_with = "from", .only_with_word = "kubernetes"
 
 const struct schema_key config_schema[] = {
 	{.path = "pin_path",
@@ -338,164 +350,90 @@ const struct schema_key config_schema[] = {
 	 RANGE(1, 1000000),
 	 .digits = 3,
 	 .description = "share of the ring relative to the other replicas"},
+
+	{.path = "services[].discovery",
+	 ITEMS(config_service, discovery, discovery_count, config_discovery, CONFIG_DISCOVERY_MAX),
+	 .description = "sources of further replicas; [] if there are none"},
+	{.path = "services[].discovery[].from",
+	 .kind = SCHEMA_CHOICE,
+	 .choices = choices_discovery_from,
+	 AT(config_discovery, from),
+	 .description = "DNS, or the EndpointSlices of a Kubernetes service"},
+	{.path = "services[].discovery[].weight",
+	 .kind = SCHEMA_FRACTION,
+	 AT(config_discovery, weight_thousandths),
+	 RANGE(1, 1000000),
+	 .digits = 3,
+	 .description = "share of the ring of each replica found, relative to the other replicas"},
+	{.path = "services[].discovery[].name",
+	 .kind = SCHEMA_TEXT,
+	 AT(config_discovery, name),
+	 .form = "a full DNS name",
+	 ONLY_WITH_DNS,
+	 .description = "DNS name whose records are the replicas"},
+	{.path = "services[].discovery[].records",
+	 .kind = SCHEMA_CHOICE,
+	 .choices = choices_dns_records,
+	 AT(config_discovery, records),
+	 ONLY_WITH_DNS,
+	 .description = "kind of records that are asked for"},
+	{.path = "services[].discovery[].port",
+	 .kind = SCHEMA_NUMBER,
+	 AT(config_discovery, port),
+	 RANGE(1, 65535),
+	 OR_NONE(0),
+	 ONLY_WITH_DNS,
+	 .description = "port the replicas listen on, none with records: srv, which have it"},
+	{.path = "services[].discovery[].server",
+	 .kind = SCHEMA_TEXT,
+	 AT(config_discovery, server),
+	 OR_NONE(0),
+	 .form = "ADDRESS or ADDRESS:PORT of a DNS server (an IPv6 address in brackets)",
+	 ONLY_WITH_DNS,
+	 .description = "DNS server that is asked; none: those of /etc/resolv.conf"},
+	{.path = "services[].discovery[].api_server",
+	 .kind = SCHEMA_TEXT,
+	 AT(config_discovery, api_server),
+	 OR_NONE(0),
+	 .none_word = "in-cluster",
+	 .form = "https://HOST or https://HOST:PORT (http:// to 127.0.0.1 and [::1] only)",
+	 ONLY_WITH_KUBERNETES,
+	 .description = "the Kubernetes API server"},
+	{.path = "services[].discovery[].token_file",
+	 .kind = SCHEMA_PATH,
+	 AT(config_discovery, token_file),
+	 OR_NONE(0),
+	 ONLY_WITH_KUBERNETES,
+	 .description = "file with the bearer token, read anew for each request"},
+	{.path = "services[].discovery[].ca_file",
+	 .kind = SCHEMA_PATH,
+	 AT(config_discovery, ca_file),
+	 OR_NONE(0),
+	 ONLY_WITH_KUBERNETES,
+	 .description =
+		 "file with the certificate authority of the API server; none: the system's"},
+	{.path = "services[].discovery[].namespace",
+	 .kind = SCHEMA_TEXT,
+	 AT(config_discovery, namespace),
+	 OR_NONE(0),
+	 .none_word = "in-cluster",
+	 .form = "the name of a namespace",
+	 ONLY_WITH_KUBERNETES,
+	 .description =
+		 "namespace of the service; in-cluster: what the file beside the token says"},
+	{.path = "services[].discovery[].service",
+	 .kind = SCHEMA_TEXT,
+	 AT(config_discovery, service),
+	 .form = "the name of a Kubernetes service",
+	 ONLY_WITH_KUBERNETES,
+	 .description = "Kubernetes service whose endpoints are the replicas"},
+	{.path = "services[].discovery[].port_name",
+	 .kind = SCHEMA_TEXT,
+	 AT(config_discovery, port_name),
+	 OR_NONE(0),
+	 .form = "the name of a port of the Kubernetes service",
+	 ONLY_WITH_KUBERNETES,
+	 .description = "port of the Kubernetes service; none: it has only one"},
 };
 
 const unsigned int config_schema_count = sizeof(config_schema) / sizeof(config_schema[0]);
-
-/* --- questions to the table ----------------------------------------------------------------------------- */
-
-const struct schema_key *schema_find(const char *path)
-{
-	unsigned int i;
-
-	for (i = 0; i < config_schema_count; i++) {
-		if (strcmp(config_schema[i].path, path) == 0)
-			return &config_schema[i];
-	}
-	return NULL;
-}
-
-const char *schema_key_name(const struct schema_key *key)
-{
-	const char *dot = strrchr(key->path, '.');
-
-	return dot ? dot + 1 : key->path;
-}
-
-bool schema_is_child(const struct schema_key *key, const char *parent)
-{
-	size_t length = strlen(parent);
-
-	if (length == 0)
-		return strchr(key->path, '.') == NULL;
-	return strncmp(key->path, parent, length) == 0 && key->path[length] == '.' &&
-	       strchr(key->path + length + 1, '.') == NULL;
-}
-
-const char *schema_word(const struct schema_choice *choices, int value)
-{
-	for (; choices->word; choices++) {
-		if (choices->value == value)
-			return choices->word;
-	}
-	return "unknown";
-}
-
-static void allowed_choices(const struct schema_key *key, char *text, size_t size)
-{
-	const struct schema_choice *choice;
-	size_t used = snprintf(text, size, "one of");
-
-	for (choice = key->choices; choice->word && used < size; choice++)
-		used += snprintf(text + used, size - used, "%s %s",
-				 choice == key->choices ? "" : ",", choice->word);
-}
-
-const char *schema_allowed(const struct schema_key *key, char *text, size_t size)
-{
-	const char *or_none = key->none_allowed ? ", or none" : "";
-	char from[32], to[32];
-
-	switch (key->kind) {
-	case SCHEMA_SECTION:
-		snprintf(text, size, "a mapping (keys of its own, indented below it)");
-		break;
-	case SCHEMA_LIST:
-		snprintf(text, size, "a list of %llu to %llu mappings",
-			 (unsigned long long)key->minimum, (unsigned long long)key->maximum);
-		break;
-	case SCHEMA_NAME:
-		snprintf(text, size,
-			 "a name of 1 to %zu characters out of letters, digits and . _ -",
-			 key->size - 1);
-		break;
-	case SCHEMA_PATH:
-		snprintf(text, size, "an absolute path of at most %zu characters%s", key->size - 1,
-			 or_none);
-		break;
-	case SCHEMA_NUMBER:
-		snprintf(text, size, "a whole number from %llu to %llu%s",
-			 (unsigned long long)key->minimum, (unsigned long long)key->maximum,
-			 or_none);
-		break;
-	case SCHEMA_FRACTION:
-		schema_format_fraction(key->minimum, key->digits, from, sizeof(from));
-		schema_format_fraction(key->maximum, key->digits, to, sizeof(to));
-		snprintf(text, size,
-			 "a number from %s to %s with at most %u digits after the point", from, to,
-			 key->digits);
-		break;
-	case SCHEMA_CHOICE:
-		allowed_choices(key, text, size);
-		break;
-	case SCHEMA_FLAG:
-		snprintf(text, size, "true or false");
-		break;
-	case SCHEMA_ADDRESSES:
-		snprintf(text, size, "a list of %llu to %llu IPv4 or IPv6 addresses%s",
-			 (unsigned long long)key->minimum, (unsigned long long)key->maximum,
-			 key->prefixes_allowed ? ", or IPv6 prefixes" : "");
-		break;
-	case SCHEMA_WORDS:
-		snprintf(text, size,
-			 "a list of %llu to %llu names of HTTP headers, each of 1 to %d characters",
-			 (unsigned long long)key->minimum, (unsigned long long)key->maximum,
-			 HTTP_NAME_MAX);
-		break;
-	}
-	return text;
-}
-
-/* --- "did you mean": Levenshtein distance over short words ------------------------------------------------ */
-
-#define WORD_MAX 48
-
-static unsigned int edit_distance(const char *a, const char *b)
-{
-	size_t length_a = strlen(a), length_b = strlen(b), i, j;
-	unsigned int row[WORD_MAX + 1];
-
-	if (length_a > WORD_MAX || length_b > WORD_MAX)
-		return WORD_MAX;
-	for (j = 0; j <= length_b; j++)
-		row[j] = j;
-	for (i = 1; i <= length_a; i++) {
-		unsigned int diagonal = row[0];
-
-		row[0] = i;
-		for (j = 1; j <= length_b; j++) {
-			unsigned int above = row[j];
-			unsigned int best = diagonal + (a[i - 1] != b[j - 1]);
-
-			if (above + 1 < best)
-				best = above + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
-			diagonal = above;
-		}
-	}
-	return row[length_b];
-}
-
-const char *schema_nearest(const char *parent, const char *name)
-{
-	/* Up to a third of the letters wrong is a slip; more is another word. */
-	unsigned int best = strlen(name) / 3 + 2;
-	const char *nearest = NULL;
-	unsigned int i;
-
-	for (i = 0; i < config_schema_count; i++) {
-		const char *known = schema_key_name(&config_schema[i]);
-		unsigned int distance;
-
-		if (!schema_is_child(&config_schema[i], parent))
-			continue;
-		distance = edit_distance(name, known);
-		if (distance < best) {
-			best = distance;
-			nearest = known;
-		}
-	}
-	return nearest;
-}

@@ -23,6 +23,7 @@ enum schema_kind {
 	SCHEMA_FLAG,	  /* true or false */
 	SCHEMA_ADDRESSES, /* a list of addresses (struct config_addresses) */
 	SCHEMA_WORDS,	  /* a list of names of HTTP headers (struct config_words) */
+	SCHEMA_TEXT, /* text without blanks; `form` says what it is, config_check*.c whether it is so */
 };
 
 struct schema_choice {
@@ -45,6 +46,8 @@ struct schema_key {
 	const struct schema_choice *choices;
 	bool none_allowed; /* the word `none`: a number becomes none_value, a path the empty string */
 	uint64_t none_value;
+	const char *none_word; /* texts: stands for the empty one in place of "none" */
+	const char *form;      /* texts: what is allowed */
 	bool prefixes_allowed; /* addresses */
 	size_t count_offset;   /* lists: where the number of items is kept */
 	size_t line_offset;    /* lists: where an item keeps its line */
@@ -66,6 +69,9 @@ const struct schema_key *schema_find(const char *path);
 /* The last part of the path: what the key is called in the file. */
 const char *schema_key_name(const struct schema_key *key);
 
+/* The word that stands for nothing there. */
+const char *schema_none_word(const struct schema_key *key);
+
 /* Whether `key` stands directly below `parent` ("" is the top, "services[]" an item of the list). */
 bool schema_is_child(const struct schema_key *key, const char *parent);
 
@@ -73,7 +79,7 @@ bool schema_is_child(const struct schema_key *key, const char *parent);
 const char *schema_allowed(const struct schema_key *key, char *text, size_t size);
 
 /*
- * Reads the text of a number, fraction, choice or flag into `target`, which has key->size bytes. False, and target untouched, if
+ * Reads the text of a value that is not a list into `target`, which has key->size bytes. False, and target untouched, if
  * it is not an allowed value.
  */
 bool schema_read_text(const struct schema_key *key, const char *text, void *target);
@@ -99,5 +105,7 @@ extern const struct schema_choice choices_id_from[];
 extern const struct schema_choice choices_dialect[];
 extern const struct schema_choice choices_policy[];
 extern const struct schema_choice choices_load_metric[];
+extern const struct schema_choice choices_discovery_from[];
+extern const struct schema_choice choices_dns_records[];
 
 #endif /* WARMPATH_USER_CONFIG_SCHEMA_H */

@@ -109,6 +109,35 @@ static bool read_flag(const struct schema_key *key, const char *text, void *targ
 	return true;
 }
 
+static bool store_text(const struct schema_key *key, const char *text, void *target)
+{
+	if (strlen(text) >= key->size)
+		return false;
+	memcpy(target, text, strlen(text) + 1);
+	return true;
+}
+
+static bool read_path(const struct schema_key *key, const char *text, void *target)
+{
+	if (key->none_allowed && strcmp(text, schema_none_word(key)) == 0)
+		text = "";
+	else if (text[0] != '/')
+		return false;
+	return store_text(key, text, target);
+}
+
+/* Printable and without blanks: it may be shown in a sentence, and put into a request. */
+static bool read_plain_text(const struct schema_key *key, const char *text, void *target)
+{
+	const char *letter;
+
+	if (key->none_allowed && strcmp(text, schema_none_word(key)) == 0)
+		return store_text(key, "", target);
+	for (letter = text; *letter > ' ' && *letter < 0x7f; letter++)
+		;
+	return letter > text && !*letter && store_text(key, text, target);
+}
+
 bool schema_read_text(const struct schema_key *key, const char *text, void *target)
 {
 	switch (key->kind) {
@@ -119,6 +148,12 @@ bool schema_read_text(const struct schema_key *key, const char *text, void *targ
 		return read_choice(key, text, target);
 	case SCHEMA_FLAG:
 		return read_flag(key, text, target);
+	case SCHEMA_NAME:
+		return config_name_valid(text, key->size) && store_text(key, text, target);
+	case SCHEMA_PATH:
+		return read_path(key, text, target);
+	case SCHEMA_TEXT:
+		return read_plain_text(key, text, target);
 	default:
 		return false;
 	}
