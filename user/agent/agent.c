@@ -239,6 +239,7 @@ static void on_signal(uv_signal_t *signal, int number)
 
 	if (number != SIGHUP) {
 		log_info("ending; the data path goes on");
+		service_manager_stopping();
 		uv_stop(&agent->loop);
 	} else if (agent_reload(agent, &error)) {
 		log_error("reload: %s", error.text);
@@ -399,6 +400,7 @@ int agent_run(struct agent *agent, struct error *error)
 		result = events_open(agent, &agent->events_reader, error);
 	if (!result) {
 		log_info("ready");
+		service_manager_ready(&agent->service_manager, &agent->loop);
 		uv_run(&agent->loop, UV_RUN_DEFAULT);
 	}
 	events_close(agent->events_reader);

@@ -17,6 +17,7 @@
 #include "agent/netlink.h"
 #include "agent/pins.h"
 #include "agent/routing.h"
+#include "agent/service_manager.h"
 #include "lib/config.h"
 
 #define AGENT_WARNINGS_MAX 32
@@ -38,6 +39,7 @@ struct agent {
 	char *warnings[AGENT_WARNINGS_MAX];
 	unsigned int warning_count;
 
+	struct service_manager service_manager;
 	struct control *control;
 	struct events *events_reader;
 	uv_signal_t signals[3];

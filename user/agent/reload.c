@@ -124,7 +124,7 @@ static int apply_config(struct agent *agent, const struct config *next, struct e
 	return result;
 }
 
-int agent_reload(struct agent *agent, struct error *error)
+static int reload(struct agent *agent, struct error *error)
 {
 	struct config *next = agent_load_config(agent->config_path, error);
 	int result;
@@ -145,4 +145,14 @@ int agent_reload(struct agent *agent, struct error *error)
 	log_info("configuration %s applied", agent->config_path);
 	agent_refresh_warnings(agent);
 	return 0;
+}
+
+int agent_reload(struct agent *agent, struct error *error)
+{
+	int result;
+
+	service_manager_reloading();
+	result = reload(agent, error);
+	service_manager_reloaded();
+	return result;
 }

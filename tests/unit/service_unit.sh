@@ -1,0 +1,39 @@
+#!/bin/bash
+# The unit for systemd as it is installed: systemd accepts it, and finds the service well shut in.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=${BUILD:-build}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+count=0 failed=0
+
+check() { # description command...
+	local description=$1
+	shift
+	count=$((count + 1))
+	if "$@" >"$scratch/output" 2>&1; then
+		echo "ok $count - $description"
+	else
+		failed=1
+		sed 's/^/# /' "$scratch/output"
+		echo "not ok $count - $description"
+	fi
+}
+
+check "make install" make --no-print-directory install BUILD="$build" DESTDIR="$scratch/root"
+unit=$scratch/root/etc/systemd/system/warmpathd.service
+check "the programs of the unit are installed" sh -c \
+	"sed -n 's/^Exec[A-Za-z]*=\([^ ]*\).*/\1/p' '$unit' | while read -r program; do test -x '$scratch/root'\$program || exit 1; done"
+if command -v systemd-analyze >/dev/null; then
+	# verify wants to find the programs where the unit says
+	sed "s|/usr/local/|$scratch/root/usr/local/|" "$unit" >"$scratch/warmpathd.service"
+	check "systemd-analyze verify" systemd-analyze verify --man=no "$scratch/warmpathd.service"
+	check "without a word" sh -c "! systemd-analyze verify --man=no '$scratch/warmpathd.service' 2>&1 | grep ."
+	check "systemd-analyze security: exposure of 3.0 at most" \
+		systemd-analyze security --offline=true --threshold=30 --no-pager "$scratch/warmpathd.service"
+else
+	count=$((count + 1))
+	echo "ok $count - systemd-analyze verify and security # SKIP systemd-analyze"
+fi
+echo "1..$count"
+exit $failed
