@@ -38,18 +38,17 @@ __noinline int decide_load(__u32 offset, __u32 length, __u64 previous)
 }
 
 /*
- * The ring key of the head in the per-CPU struct http_head. Sets *keyless.
+ * The ring key of the head in the per-CPU struct http_head.
  * A key that is longer than a block is hashed block by block, each with the hash of those before it.
  */
 static __always_inline __u64 decide_key(const struct ring_header *ring, struct scratch *scratch,
-					const struct http_head *head, bool *keyless, __u64 *low)
+					const struct http_head *head, __u64 *low)
 {
 	const struct http_request *request = &head->request;
 	__u32 offset = request->key_offset, rest = request->key_length, length;
 	__u64 key = 0;
 
-	*keyless = request->id != HTTP_ID_FOUND;
-	if (!*keyless) {
+	if (request->id == HTTP_ID_FOUND) {
 		decide_load(request->id_offset, request->id_length, 0);
 		return ring_hash_id(ring, &scratch->id, request->id_length, low);
 	}
@@ -76,9 +75,10 @@ static __always_inline __u64 decide_key(const struct ring_header *ring, struct s
  * How large the request is: as its headers say, where the service trusts clients with that; else by the length of its body, four bytes a
  * token.
  */
-static __always_inline void decide_sizes(struct route_request *request,
+static __always_inline void decide_sizes(struct decide_request *request,
 					 const struct http_request *head,
-					 const struct http_service *settings)
+					 const struct http_service *settings,
+					 const struct service *service)
 {
 	__u64 estimate = head->content_length / 4;
 
@@ -86,10 +86,8 @@ static __always_inline void decide_sizes(struct route_request *request,
 		estimate = head->body_present / 4;
 	if (estimate > REQUEST_TOKENS_MAX)
 		estimate = REQUEST_TOKENS_MAX;
-	request->sized = true;
-	request->anonymous = request->keyless && head->key_length == 0;
 	request->prompt_tokens = estimate ? estimate : 1;
-	request->max_tokens = request->service->policy.default_max_tokens;
+	request->max_tokens = service->policy.default_max_tokens;
 	if (!settings->trust_token_headers)
 		return;
 	if (head->flags & HTTP_HAS_PROMPT_TOKENS)
@@ -99,15 +97,43 @@ static __always_inline void decide_sizes(struct route_request *request,
 }
 
 /*
- * Decides on the request whose head is in the per-CPU struct http_head: the replica's slot into plan->slot. Returns the next step.
+ * The key and the sizes of the request whose head is in the per-CPU struct http_head, into plan->request. Returns the next step. Apart from the
+ * decision, so that the two do not stand on the stack at once.
+ * A global function: verified once.
+ */
+__noinline int connection_hash(struct packet_context *context, __u32 service)
+{
+	struct connection_plan *plan = connection_plan_get();
+	const struct http_service *settings = http_service_get(service);
+	const struct service *service_settings = service_get(service);
+	const struct ring_header *ring = ring_current(service);
+	struct http_head *head = http_head_get();
+	struct scratch *scratch = scratch_get();
+
+	if (!context || !head || !scratch || !plan || !settings || !service_settings)
+		return OUTCOME_drop_internal;
+	if (head->request.id == HTTP_ID_INVALID)
+		return connection_plan_refusal(plan, 400);
+	if (!ring)
+		return connection_plan_refusal(plan, 503);
+	plan->is_keyless = head->request.id != HTTP_ID_FOUND;
+	if (plan->is_keyless)
+		count(NOTE_note_keyless);
+	scratch->id_length = plan->is_keyless ? 0 : head->request.id_length;
+	plan->request.id_hash = decide_key(ring, scratch, head, &plan->request.id_hash_low);
+	plan->request.anonymous = plan->is_keyless && head->request.key_length == 0;
+	decide_sizes(&plan->request, &head->request, settings, service_settings);
+	return STEP_DECIDE;
+}
+
+/*
+ * Decides on the request in plan->request: the replica's slot into plan->slot. Returns the next step.
  * A global function: verified once.
  */
 __noinline int connection_decide(struct packet_context *context, __u32 service)
 {
 	struct connection_plan *plan = connection_plan_get();
-	struct http_head *head = http_head_get();
 	struct scratch *scratch = scratch_get();
-	const struct http_service *settings = http_service_get(service);
 	struct route_request request = {
 		.ring = ring_current(service),
 		.service = service_get(service),
@@ -115,17 +141,12 @@ __noinline int connection_decide(struct packet_context *context, __u32 service)
 	};
 	__u32 outcome, slot = 0;
 
-	if (!context || !head || !scratch || !plan || !settings || !request.service)
+	if (!context || !scratch || !plan || !request.service)
 		return OUTCOME_drop_internal;
-	if (head->request.id == HTTP_ID_INVALID)
-		return connection_plan_refusal(plan, 400);
 	if (!request.ring)
 		return connection_plan_refusal(plan, 503);
-	request.key = decide_key(request.ring, scratch, head, &request.keyless, &request.key_low);
-	if (request.keyless)
-		count(NOTE_note_keyless);
-	scratch->id_length = request.keyless ? 0 : head->request.id_length;
-	decide_sizes(&request, &head->request, settings);
+	request.keyless = plan->is_keyless;
+	request.known = &plan->request;
 	outcome = route_request(context, scratch, &request, &slot);
 	if (outcome == OUTCOME_drop_no_replica)
 		return connection_plan_refusal(plan, 503);

@@ -239,10 +239,10 @@ static __always_inline __u32 judge_served(struct packet_context *context, struct
 }
 
 /*
- * A TCP segment to the service with that index. What needs nothing more than the entry ends here.
+ * A TCP segment to a service. What needs nothing more than the entry ends here.
  * A global function: verified once.
  */
-__noinline int connection_judge(struct packet_context *context, __u32 service)
+__noinline int connection_judge(struct packet_context *context)
 {
 	struct connection_plan *plan = connection_plan_get();
 	struct tcp_space *space = tcp_space_get();
@@ -267,7 +267,7 @@ __noinline int connection_judge(struct packet_context *context, __u32 service)
 	if (flags & TCP_FLAG_SYN)
 		return flags & (TCP_FLAG_ACK | TCP_FLAG_RST | TCP_FLAG_FIN)
 			       ? OUTCOME_drop_header_malformed
-			       : tcp_accept(context, service);
+			       : STEP_ACCEPT;
 	if (!(flags & (TCP_FLAG_ACK | TCP_FLAG_RST)))
 		return OUTCOME_drop_header_malformed;
 
@@ -359,7 +359,7 @@ __noinline int connection_read_head(struct packet_context *context, __u32 servic
 	if (verdict == HTTP_HEAD_MALFORMED)
 		return connection_plan_refusal(plan, 400);
 	if (!head_waits(head, verdict, last) || head_hold(context, true))
-		return STEP_DECIDE;
+		return STEP_HASH;
 	count(NOTE_note_head_held);
 	entry->state = CONNECTION_HOLDING;
 	entry->client_next = space->segment.end;
@@ -413,7 +413,7 @@ __noinline int connection_read_piece(struct packet_context *context, __u32 servi
 		return connection_plan_refusal(plan, 400);
 	plan->may_move = entry->pinned == PIN_NONE;
 	if (held->length >= HTTP_HEAD_SIZE || !head_waits(head, verdict, last))
-		return STEP_DECIDE;
+		return STEP_HASH;
 	entry->client_next = space->segment.end;
 	plan->acknowledgement = space->segment.end;
 	return STEP_ACKNOWLEDGE;
@@ -608,13 +608,17 @@ static __always_inline __u32 connection_handle(struct packet_context *context,
 		return OUTCOME_drop_internal;
 	if (!request_source_is_valid(&scratch->packet))
 		return OUTCOME_drop_source_invalid;
-	step = connection_judge(context, index);
+	step = connection_judge(context);
 	if (step < OUTCOME_COUNT)
 		return step;
+	if (step == STEP_ACCEPT)
+		return tcp_accept(context, index);
 	if (step == STEP_FIRST || step == STEP_NEXT)
 		step = connection_read_head(context, index, step == STEP_FIRST);
 	else if (step == STEP_PIECE)
 		step = connection_read_piece(context, index);
+	if (step == STEP_HASH)
+		step = connection_hash(context, index);
 	if (step == STEP_DECIDE)
 		step = connection_decide(context, index);
 	if (step == STEP_PLACE)

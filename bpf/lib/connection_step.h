@@ -8,16 +8,19 @@
 #ifndef WARMPATH_BPF_CONNECTION_STEP_H
 #define WARMPATH_BPF_CONNECTION_STEP_H
 
+#include <warmpath/decision.h>
+
 #include "connection_maps.h"
 #include "exit.h"
 
 /* What a step returns: an outcome (the packet has ended), or the step that is next. */
 enum connection_step {
-	STEP_FIRST = OUTCOME_COUNT +
-		     1,	  /* the first request of a connection that has proved its cookie */
+	STEP_ACCEPT = OUTCOME_COUNT + 1, /* a SYN */
+	STEP_FIRST,	  /* the first request of a connection that has proved its cookie */
 	STEP_NEXT,	  /* another request on a connection */
 	STEP_PIECE,	  /* a segment while a head is held */
-	STEP_DECIDE,	  /* a request whose head was read */
+	STEP_HASH,	  /* a request whose head was read */
+	STEP_DECIDE,	  /* a request whose key and sizes are known */
 	STEP_PLACE,	  /* a request that was decided */
 	STEP_SEND,	  /* to the owner */
 	STEP_SEND_HELD,	  /* to the owner: held bytes in the segment's place */
@@ -28,17 +31,18 @@ enum connection_step {
 };
 
 struct connection_plan {
-	struct connection fresh; /* a connection that has no entry yet */
-	__u32 kind;		 /* STEP_SEND: enum connection_mark */
-	__u32 outcome;		 /* STEP_RESET: what it counts as */
-	__u32 status;		 /* STEP_REFUSE: of HTTP */
-	__u32 options;		 /* STEP_FIRST: packed, from the cookie */
-	__u32 acknowledgement;	 /* STEP_ACKNOWLEDGE */
-	__u32 slot;		 /* STEP_PLACE: the replica's */
-	__u8 is_fresh;		 /* the connection is `fresh`, not in the map */
-	__u8 is_held;		 /* the head lies in held_heads */
-	__u8 may_move;		 /* another replica than the owner may be chosen */
-	__u8 reserved;
+	struct connection fresh;       /* a connection that has no entry yet */
+	__u32 kind;		       /* STEP_SEND: enum connection_mark */
+	__u32 outcome;		       /* STEP_RESET: what it counts as */
+	__u32 status;		       /* STEP_REFUSE: of HTTP */
+	__u32 options;		       /* STEP_FIRST: packed, from the cookie */
+	__u32 acknowledgement;	       /* STEP_ACKNOWLEDGE */
+	__u32 slot;		       /* STEP_PLACE: the replica's */
+	__u8 is_fresh;		       /* the connection is `fresh`, not in the map */
+	__u8 is_held;		       /* the head lies in held_heads */
+	__u8 may_move;		       /* another replica than the owner may be chosen */
+	__u8 is_keyless;	       /* STEP_DECIDE: there was no id */
+	struct decide_request request; /* STEP_DECIDE */
 };
 
 struct {

@@ -23,11 +23,8 @@ struct route_request {
 	__u64 key;     /* ring key */
 	__u64 key_low; /* what ring_hash_id() gives besides */
 
-	/* with `sized`: the request's own sizes; else they are read from the packet or estimated */
-	bool sized;
-	bool anonymous; /* neither an id nor content to make a key of */
-	__u32 prompt_tokens;
-	__u32 max_tokens;
+	/* all that is to be decided on, where it is known already; else NULL: `key`, and sizes that are read from the packet */
+	const struct decide_request *known;
 };
 
 /*
@@ -78,12 +75,6 @@ static __always_inline void route_sizes(struct packet_context *context, const st
 	__u32 bytes = packet->payload_end > content ? packet->payload_end - content : 0;
 	__u32 estimate = bytes >= 4 ? bytes / 4 : 1;
 
-	if (request->sized) {
-		sizes->prompt_tokens = request->prompt_tokens;
-		sizes->max_tokens = request->max_tokens;
-		sizes->anonymous = request->anonymous;
-		return;
-	}
 	sizes->prompt_tokens = estimate;
 	sizes->max_tokens = service->policy.default_max_tokens;
 	if (service->id_from == ID_FROM_OFFSET) {
@@ -108,9 +99,13 @@ static __always_inline __u32 route_request(struct packet_context *context, struc
 
 	if (!state || !route_name_request(scratch, by_id ? request->key : 0))
 		return OUTCOME_drop_internal;
-	state->request.id_hash = request->key;
-	state->request.id_hash_low = request->key_low;
-	route_sizes(context, &scratch->packet, request, &state->request);
+	if (request->known) {
+		state->request = *request->known;
+	} else {
+		state->request.id_hash = request->key;
+		state->request.id_hash_low = request->key_low;
+		route_sizes(context, &scratch->packet, request, &state->request);
+	}
 	if (request_open(request->service_index, request->ring, &scratch->id,
 			 has_id ? scratch->id_length : 0))
 		return OUTCOME_drop_internal;

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Each program's verified instructions against its budget (tests/datapath/budgets), for every compiler that is installed.
+# Each program's verified instructions against its budget (tests/datapath/budgets), and the stack of its deepest chain of calls against
+# what Linux 6.1 allows, for every compiler that is installed.
 #
 #   tests/datapath/budget.sh            check; prints TAP
 #   tests/datapath/budget.sh --write    write the present counts into the table (all compilers are needed)
@@ -9,6 +10,7 @@ build=${BUILD:-build}
 table=tests/datapath/budgets
 compilers="clang-14 clang-19"
 tolerance=10 # percent
+stack_limit=512 # bytes
 
 if [ "$(id -u)" != 0 ]; then
 	printf '1..1\nok 1 # SKIP needs root\n'
@@ -24,15 +26,17 @@ objects_of() { # compiler: builds the objects, prints their paths
 	done
 }
 
-declare -A counts
+declare -A counts stacks
 # those of the table, so that one that is not built any more is missed
 programs=()
 [ "${1-}" = --write ] || mapfile -t programs < <(awk '/^[^#]/ {print $1}' "$table")
 for compiler in $compilers; do
 	command -v "$compiler" >/dev/null || continue
 	mapfile -t objects < <(objects_of "$compiler")
-	while read -r _ program count; do
+	while read -r _ program count stack; do
 		counts[$program/$compiler]=$count
+		# two objects may have a program of one name: the deeper one counts
+		[ "$stack" -le "${stacks[$program/$compiler]-0}" ] || stacks[$program/$compiler]=$stack
 		[[ " ${programs[*]-} " = *" $program "* ]] || programs+=("$program")
 	done < <("$build/tools/verified" "${objects[@]}")
 done
@@ -63,6 +67,9 @@ for compiler in $compilers; do
 		fi
 		[ "$verdict" = ok ] || failed=1
 		echo "$verdict $((number += 1)) - $program by $compiler: $count verified instructions, budget $budget"
+		verdict=ok stack=${stacks[$program/$compiler]-0}
+		[ "$stack" -gt 0 ] && [ "$stack" -le "$stack_limit" ] || verdict='not ok' failed=1
+		echo "$verdict $((number += 1)) - $program by $compiler: $stack bytes of stack as 6.1 counts, limit $stack_limit"
 	done
 done
 [ "$number" -gt 0 ] || failed=1
