@@ -9,7 +9,7 @@
 #   make check    formatting, static analysis, shell scripts
 #   make kernels  load and test every program in stock Debian kernels under emulation (needs qemu)
 #   make bench    benchmarks: ratios and medians, side by side
-#   make install  DESTDIR, PREFIX
+#   make install  DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, COMPLETIONDIR: programs, unit, example, manual pages, completion
 #
 # Sources are found by their place: bpf/NAME.bpf.c becomes an object and a skeleton, user/lib/ a library, user/cli/ the CLI,
 # user/agent/ the agent, tools/NAME.c or tools/NAME/ with a main.c a program each (tools/lib/ is what they share), tests/unit/test_*.c and
@@ -17,6 +17,9 @@
 
 PREFIX ?= /usr/local
 DESTDIR ?=
+SYSCONFDIR ?= /etc
+UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/lib,$(SYSCONFDIR))/systemd/system
+COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 BUILD ?= build
 CLANG ?= clang
 CC ?= cc
@@ -31,7 +34,7 @@ WARNINGS := -Wall -Wextra -Werror
 CFLAGS ?= -O2 -g
 CPPFLAGS += -Iinclude -Iuser -I$(BUILD)/bpf -D_GNU_SOURCE -DWARMPATH_VERSION='"$(VERSION)"'
 ALL_CFLAGS = -std=gnu11 $(WARNINGS) $(CFLAGS) -MMD -MP
-LIBS := -lbpf -lxdp -luv -ljansson -lyaml -lmnl -lcap-ng -lcurl -lm
+LIBS := -lbpf -lxdp -luv -ljansson -lyaml -lmnl -lcap-ng -lcurl -lsystemd -lm
 TOOLS_LIBS := $(LIBS) -lhttp_parser -lz
 
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter \
@@ -173,10 +176,15 @@ check: all test-programs
 format:
 	clang-format -i $(C_FILES)
 
+# The configuration is the operator's: only the example is installed.
 install: programs
 	install -D -m 0755 $(BUILD)/warmpath $(DESTDIR)$(PREFIX)/bin/warmpath
 	install -D -m 0755 $(BUILD)/warmpathd $(DESTDIR)$(PREFIX)/sbin/warmpathd
-	install -D -m 0640 deploy/warmpath.yaml $(DESTDIR)$(if $(filter /usr,$(PREFIX)),,$(PREFIX))/etc/warmpath/warmpath.yaml
+	install -d -m 0755 $(DESTDIR)$(SYSCONFDIR)/warmpath $(DESTDIR)$(UNITDIR)
+	sed -e 's|/usr/local/|$(PREFIX)/|g' -e 's|/etc/warmpath|$(SYSCONFDIR)/warmpath|g' deploy/warmpathd.service \
+		>$(DESTDIR)$(UNITDIR)/warmpathd.service
+	chmod 0644 $(DESTDIR)$(UNITDIR)/warmpathd.service
+	install -D -m 0644 deploy/warmpath.yaml $(DESTDIR)$(PREFIX)/share/doc/warmpath/examples/warmpath.yaml
 	install -D -m 0644 README.md $(DESTDIR)$(PREFIX)/share/doc/warmpath/README.md
 	install -D -m 0644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/warmpath/LICENSE
 
