@@ -311,6 +311,8 @@ int agent_start(struct agent *agent, struct error *error)
 		result = events_configure(agent, error);
 	if (!result)
 		result = attachments_configure(&agent->attachments, agent->config, true, error);
+	if (!result)
+		program_pins_settle(&agent->datapath, &agent->pins);
 	/* A first start that fails leaves nothing behind; a later one must not end what is running. */
 	if (result && !agent->datapath.adopted)
 		agent_detach_all(agent, NULL);

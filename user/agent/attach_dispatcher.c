@@ -2,6 +2,7 @@
 #include "agent/attach_dispatcher.h"
 
 #include <bpf/bpf.h>
+#include <cap-ng.h>
 #include <errno.h>
 #include <string.h>
 #include <xdp/libxdp.h>
@@ -18,11 +19,26 @@ bool dispatcher_possible(void)
 	static int possible = -1;
 
 	if (possible < 0) {
-		possible = libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_EXT, NULL) == 1;
-		log_debug("libxdp's dispatcher is %s on this kernel",
-			  possible ? "possible" : "not possible");
+		/* libxdp opens programs by their ids: without CAP_SYS_ADMIN what it has attached could not be found again */
+		possible = capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN) &&
+			   libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_EXT, NULL) == 1;
+		log_debug("libxdp's dispatcher is %s", possible ? "possible" : "not possible");
 	}
 	return possible;
+}
+
+bool dispatcher_wanted(const struct attachments *attachments)
+{
+	unsigned int i;
+
+	if (attachments->datapath->role == ROLE_REPLICA || !dispatcher_possible())
+		return false;
+	for (i = 0; i < attachments->count; i++) {
+		if (attachments->item[i].wanted == ATTACH_NATIVE ||
+		    attachments->item[i].wanted == ATTACH_AUTO)
+			return true;
+	}
+	return false;
 }
 
 /* Our program in the dispatcher `chain`; NULL if it is not there. It belongs to the chain. */

@@ -13,8 +13,14 @@
 
 #include "agent/attach.h"
 
-/* Whether programs that extend others (BPF_PROG_TYPE_EXT) can be loaded: the dispatcher is made of them. Asked once. */
+/*
+ * Whether programs that extend others (BPF_PROG_TYPE_EXT) can be loaded, of which the dispatcher is made, and found again, which takes
+ * CAP_SYS_ADMIN. Asked once.
+ */
 bool dispatcher_possible(void);
+
+/* Whether any of the interfaces may be attached through a dispatcher. */
+bool dispatcher_wanted(const struct attachments *attachments);
 
 /* Whether our program is in the dispatcher of the interface; then `*id` is its id. */
 bool attach_dispatched_is_ours(const struct datapath *datapath, int index, __u32 *id);

@@ -49,9 +49,13 @@ bool program_is_ours(const struct datapath *datapath, __u32 id)
 		.map_ids = (__u64)(unsigned long)maps,
 	};
 	__u32 length = sizeof(info);
-	int descriptor = bpf_prog_get_fd_by_id(id);
 	bool ours = false;
+	int descriptor;
 
+	if (program_is_known(&datapath->known_programs, id))
+		return true;
+	/* What is in libxdp's dispatcher is a copy. This needs CAP_SYS_ADMIN, which is kept where there can be a dispatcher. */
+	descriptor = bpf_prog_get_fd_by_id(id);
 	if (descriptor < 0)
 		return false;
 	if (bpf_obj_get_info_by_fd(descriptor, &info, &length) == 0) {

@@ -11,6 +11,7 @@
 
 #include "agent/handoff_settings.h"
 #include "control.skel.h"
+#include "lib/inner_map.h"
 #include "lib/log.h"
 #include "handoff.skel.h"
 #include "handoff_local.skel.h"
@@ -295,6 +296,7 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 	datapath->shape = config->shape;
 	datapath->mtu = interfaces_smallest_mtu(config);
 	memcpy(datapath->directory, pins->directory, sizeof(datapath->directory));
+	inner_map_pin_below(pins->inner_directory);
 
 	result = open_objects(datapath, error);
 	if (!result)
@@ -328,6 +330,7 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 	datapath->ring_maps.ring_index_large = bpf_map__fd(datapath->tc->maps.ring_index_large);
 	datapath->ring_maps.ring_members = bpf_map__fd(datapath->tc->maps.ring_members);
 	datapath->control_program = bpf_program__fd(datapath->control->progs.warmpath_control);
+	program_pins_begin(datapath, pins);
 	return 0;
 }
 
@@ -361,6 +364,7 @@ int datapath_open_pinned(struct datapath *datapath, const struct pins *pins,
 			return error_set(error, -errno, "pin %s cannot be opened: %s", path,
 					 strerror(errno));
 	}
+	program_pins_find(datapath, pins);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "agent/pins.h"
+#include "agent/program_pins.h"
 #include "lib/config.h"
 #include "lib/error.h"
 #include "lib/ring_maps.h"
@@ -32,6 +33,7 @@ struct datapath {
 	bool adopted;				   /* the maps were pinned already */
 	bool only_pinned; /* opened by datapath_open_pinned(): nothing is loaded */
 	struct config_limits limits;
+	struct known_programs known_programs;
 	enum agent_role role;
 	enum deployment_shape shape;
 	unsigned int mtu;	  /* the smallest of the configured interfaces */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/attach_dispatcher.h"
 #include "agent/privileges.h"
 #include "lib/log.h"
 
@@ -122,7 +123,7 @@ static int run(struct agent *agent)
 	int result = agent_start(agent, &error);
 
 	if (!result) {
-		drop_privileges();
+		drop_privileges(dispatcher_wanted(&agent->attachments));
 		result = agent_run(agent, &error);
 	}
 	if (result)

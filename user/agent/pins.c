@@ -74,22 +74,34 @@ failed:
 	return error_set(error, -errno, "directory %s cannot be made: %s", part, strerror(errno));
 }
 
-int pins_open(struct pins *pins, const char *pin_path, struct error *error)
+void pins_name(struct pins *pins, const char *pin_path)
 {
-	int result;
-
 	pins->lock = -1;
 	snprintf(pins->directory, sizeof(pins->directory), "%.2048s/" WARMPATH_LAYOUT_DIRECTORY,
 		 pin_path);
 	snprintf(pins->links_directory, sizeof(pins->links_directory), "%.3000s/links",
 		 pins->directory);
+	snprintf(pins->inner_directory, sizeof(pins->inner_directory), "%.3000s/inner",
+		 pins->directory);
+	snprintf(pins->programs_directory, sizeof(pins->programs_directory), "%.3000s/programs",
+		 pins->directory);
+}
 
+int pins_open(struct pins *pins, const char *pin_path, struct error *error)
+{
+	int result;
+
+	pins_name(pins, pin_path);
 	if (!on_bpf_file_system(pin_path)) {
 		result = mount_bpf_file_system(pin_path, error);
 		if (result)
 			return result;
 	}
 	result = make_directories(pins->links_directory, error);
+	if (!result)
+		result = make_directories(pins->inner_directory, error);
+	if (!result)
+		result = make_directories(pins->programs_directory, error);
 	if (result)
 		return result;
 
@@ -147,6 +159,10 @@ int pins_remove(struct pins *pins, const char *pin_path, struct error *error)
 {
 	int result = remove_directory(pins->links_directory, error);
 
+	if (!result)
+		result = remove_directory(pins->inner_directory, error);
+	if (!result)
+		result = remove_directory(pins->programs_directory, error);
 	if (!result)
 		result = remove_directory(pins->directory, error);
 	/* Another layout's directory may still be there. */

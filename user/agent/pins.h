@@ -14,10 +14,15 @@
 #include "lib/error.h"
 
 struct pins {
-	char directory[PATH_MAX];	/* pin_path/v1: maps */
-	char links_directory[PATH_MAX]; /* pin_path/v1/links */
-	int lock;			/* descriptor of pin_path; -1: not locked */
+	char directory[PATH_MAX];	   /* pin_path/v1: maps */
+	char links_directory[PATH_MAX];	   /* pin_path/v1/links */
+	char inner_directory[PATH_MAX];	   /* pin_path/v1/inner: maps in maps */
+	char programs_directory[PATH_MAX]; /* pin_path/v1/programs */
+	int lock;			   /* descriptor of pin_path; -1: not locked */
 };
+
+/* Only says which directories they are. */
+void pins_name(struct pins *pins, const char *pin_path);
 
 /*
  * Makes the directories below `pin_path`, mounting /sys/fs/bpf if that is where they are and it is not mounted, and takes the

@@ -11,16 +11,11 @@ static const unsigned int kept[] = {
 	CAP_NET_ADMIN, /* attaching, neighbours */
 	/* reading configuration and secrets again on a reload, whoever owns the files: as root could at the start */
 	CAP_DAC_READ_SEARCH,
-	/*
-	 * Opening maps, programs and links by their ids: the kernel asks for it, and has no smaller capability. An inner map can
-	 * only be reached that way (its id is what the outer map shows), so swapping a ring needs it; so does telling our
-	 * programs from others'.
-	 */
-	CAP_SYS_ADMIN,
 };
 
-void drop_privileges(void)
+void drop_privileges(bool opens_by_id)
 {
+	capng_type_t sets = CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET;
 	unsigned int i;
 
 	if (capng_get_caps_process()) {
@@ -35,11 +30,12 @@ void drop_privileges(void)
 	}
 	capng_clear(CAPNG_SELECT_BOTH);
 	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET,
-			     kept[i]);
+		capng_update(CAPNG_ADD, sets, kept[i]);
+	if (opens_by_id)
+		capng_update(CAPNG_ADD, sets, CAP_SYS_ADMIN);
 	if (capng_apply(CAPNG_SELECT_BOTH))
 		log_warning("capabilities cannot be given up: all are kept");
 	else
-		log_debug(
-			"kept the capabilities BPF, PERFMON, NET_ADMIN, DAC_READ_SEARCH and SYS_ADMIN only");
+		log_debug("kept the capabilities BPF, PERFMON, NET_ADMIN, DAC_READ_SEARCH%s only",
+			  opens_by_id ? ", SYS_ADMIN (for libxdp's dispatcher)" : "");
 }

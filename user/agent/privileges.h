@@ -7,7 +7,12 @@
 #ifndef WARMPATH_AGENT_PRIVILEGES_H
 #define WARMPATH_AGENT_PRIVILEGES_H
 
-/* Gives up all capabilities but those of the list. Failing is logged: the agent then runs with what it has. */
-void drop_privileges(void);
+#include <stdbool.h>
+
+/*
+ * Gives up all capabilities but those of the list, and CAP_SYS_ADMIN unless `opens_by_id`: the agent goes on opening programs and maps by
+ * their ids, for which the kernel has no smaller one. Failing is logged: the agent then runs with what it has.
+ */
+void drop_privileges(bool opens_by_id);
 
 #endif /* WARMPATH_AGENT_PRIVILEGES_H */

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/inner_map.h"
+
 int rings_build(struct ring *ring, const struct routing *routing, __u32 service,
 		const bool *left_out, struct error *error)
 {
@@ -45,7 +47,7 @@ int rings_build(struct ring *ring, const struct routing *routing, __u32 service,
 static bool table_is(int outer, __u32 slot, const void *values, __u32 count, size_t value_size)
 {
 	struct bpf_map_info info = {0};
-	__u32 length = sizeof(info), batch, got = count, id;
+	__u32 length = sizeof(info), batch, got = count;
 	bool same = false;
 	__u32 *keys = NULL;
 	void *read = NULL;
@@ -53,9 +55,7 @@ static bool table_is(int outer, __u32 slot, const void *values, __u32 count, siz
 
 	if (count == 0)
 		return true;
-	if (bpf_map_lookup_elem(outer, &slot, &id))
-		return false;
-	descriptor = bpf_map_get_fd_by_id(id);
+	descriptor = inner_map_open(outer, slot);
 	if (descriptor < 0)
 		return false;
 	if (bpf_obj_get_info_by_fd(descriptor, &info, &length) || info.max_entries < count ||

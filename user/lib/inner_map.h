@@ -9,6 +9,7 @@
 
 #include <linux/bpf.h>
 #include <linux/types.h>
+#include <stdbool.h>
 
 struct btf;
 
@@ -33,5 +34,20 @@ typedef int (*inner_map_fill)(int fd, const void *entries);
  */
 int inner_map_install(int outer, __u32 key, const struct inner_map *map, const struct btf *types,
 		      inner_map_fill fill, const void *entries);
+
+/*
+ * A descriptor of the inner map at `key`, to be closed by the caller; -ENOENT: there is none; or another negative errno (-EPERM: it is
+ * pinned nowhere, and this process may not open maps by their ids).
+ */
+int inner_map_open(int outer, __u32 key);
+
+/* Takes the inner map at `key` away, with its pin. 0, -ENOENT or another negative errno. */
+int inner_map_delete(int outer, __u32 key);
+
+/*
+ * Has all inner maps of this process pinned in `directory` (which exists, on a BPF file system), as OUTER-KEY, so that they can be
+ * opened without CAP_SYS_ADMIN: by this process and the next. NULL, as at the beginning: they are pinned nowhere.
+ */
+void inner_map_pin_below(const char *directory);
 
 #endif /* WARMPATH_USER_INNER_MAP_H */

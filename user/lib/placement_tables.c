@@ -36,22 +36,18 @@ int placement_table_replace(int placements, __u32 service, __u32 max_entries, st
 
 int placement_table_clear(int placements, __u32 service, struct error *error)
 {
-	if (bpf_map_delete_elem(placements, &service) && errno != ENOENT)
-		return error_set(error, -errno,
+	int result = inner_map_delete(placements, service);
+
+	if (result && result != -ENOENT)
+		return error_set(error, result,
 				 "The memory of placements of service %u cannot be removed: %s.",
-				 service, strerror(errno));
+				 service, strerror(-result));
 	return 0;
 }
 
 int placement_table_open(int placements, __u32 service)
 {
-	__u32 id;
-	int fd;
-
-	if (bpf_map_lookup_elem(placements, &service, &id))
-		return -errno;
-	fd = bpf_map_get_fd_by_id(id);
-	return fd < 0 ? -errno : fd;
+	return inner_map_open(placements, service);
 }
 
 __u32 placement_table_size(int placements, __u32 service)

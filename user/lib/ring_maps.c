@@ -120,13 +120,9 @@ static __u32 round_up(__u32 count)
 static int find_reusable(const struct table *table, __u32 slot)
 {
 	struct bpf_map_info info = {0};
-	__u32 size = sizeof(info), id;
-	int err, fd;
+	__u32 size = sizeof(info);
+	int fd = inner_map_open(table->outer, slot), err;
 
-	err = bpf_map_lookup_elem(table->outer, &slot, &id);
-	if (err)
-		return err;
-	fd = bpf_map_get_fd_by_id(id);
 	if (fd < 0)
 		return fd;
 	err = bpf_obj_get_info_by_fd(fd, &info, &size);
@@ -168,10 +164,10 @@ static int load_table(struct table *table, __u32 slot, const struct btf *types)
 /* The kernel keeps the tables until every program that has found them has finished. */
 static void delete_slot(const struct ring_maps *maps, __u32 slot)
 {
-	bpf_map_delete_elem(maps->ring_points, &slot);
-	bpf_map_delete_elem(maps->ring_index, &slot);
-	bpf_map_delete_elem(maps->ring_index_large, &slot);
-	bpf_map_delete_elem(maps->ring_members, &slot);
+	inner_map_delete(maps->ring_points, slot);
+	inner_map_delete(maps->ring_index, slot);
+	inner_map_delete(maps->ring_index_large, slot);
+	inner_map_delete(maps->ring_members, slot);
 }
 
 static int fill_header(int fd, const void *header)
@@ -203,13 +199,9 @@ static int replace_header(const struct ring_maps *maps, const struct btf *types,
 
 int ring_maps_current(const struct ring_maps *maps, __u32 service, struct ring_header *header)
 {
-	__u32 first = 0, id;
-	int fd, err;
+	__u32 first = 0;
+	int fd = inner_map_open(maps->rings, service), err;
 
-	err = bpf_map_lookup_elem(maps->rings, &service, &id);
-	if (err)
-		return err;
-	fd = bpf_map_get_fd_by_id(id);
 	if (fd < 0)
 		return fd;
 	err = bpf_map_lookup_elem(fd, &first, header);
@@ -269,7 +261,7 @@ int ring_maps_clear(const struct ring_maps *maps, __u32 service, struct error *e
 
 	if (service >= SERVICES_MAX)
 		return error_set(error, -EINVAL, "there is no service number %u", service);
-	err = bpf_map_delete_elem(maps->rings, &service);
+	err = inner_map_delete(maps->rings, service);
 	if (err && err != -ENOENT)
 		return error_set(error, err, "the ring of service number %u cannot be removed: %s",
 				 service, strerror(-err));
