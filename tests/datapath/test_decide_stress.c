@@ -2,6 +2,7 @@
 /*
  * All CPUs deciding at once: no decision exceeds the cap it reports, what it reports was so, and at the end the sums are those of the
  * parts and of the open requests.
+ * alone: it wants every processor.
  */
 #include <setjmp.h>
 #include <stdarg.h>

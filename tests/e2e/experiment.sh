@@ -1,6 +1,7 @@
 #!/bin/bash
 # Experiments on the real data path: what is measured agrees with the simulation, answers are those of the replicas, evidence matches, runs
 # are not repeated, mistakes are named.
+# alone: it compares times.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # One replica ten times slower than the others: how far it drags the conversations down under each policy. The same conversations under
 # each; their turns, waiting times and shares are compared with each other, never with the clock.
+# alone: it compares times.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # The traffic program against simulated replicas, without a router: what it asks, what it writes down, what it refuses.
+# alone: it compares times.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
