@@ -34,7 +34,7 @@ WARNINGS := -Wall -Wextra -Werror
 CFLAGS ?= -O2 -g
 CPPFLAGS += -Iinclude -Iuser -I$(BUILD)/bpf -D_GNU_SOURCE -DWARMPATH_VERSION='"$(VERSION)"'
 ALL_CFLAGS = -std=gnu11 $(WARNINGS) $(CFLAGS) -MMD -MP
-LIBS := -lbpf -lxdp -luv -ljansson -lyaml -lmnl -lcap-ng -lcurl -lsystemd -lm
+LIBS := -lbpf -lxdp -luv -ljansson -lyaml -lmnl -lcap-ng -lcurl -lcares -lresolv -lsystemd -lm
 TOOLS_LIBS := $(LIBS) -lhttp_parser -lz
 
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter \

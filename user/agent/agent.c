@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/control.h"
+#include "agent/discovery.h"
 #include "agent/events.h"
 #include "agent/flow_table.h"
 #include "agent/forwarding.h"
@@ -133,6 +134,7 @@ void agent_refresh_warnings(struct agent *agent)
 
 	forwarding_check(&agent->attachments, &agent->routing, &agent->netlink, collect_warning,
 			 &list);
+	discovery_check(agent->discovery, collect_warning, &list);
 	for (i = 0; i < list.count; i++) {
 		if (!was_known(agent, list.text[i]))
 			log_warning("%s", list.text[i]);
@@ -400,11 +402,15 @@ int agent_run(struct agent *agent, struct error *error)
 	result = control_listen(agent, &agent->control, error);
 	if (!result)
 		result = events_open(agent, &agent->events_reader, error);
+	if (!result)
+		result = discovery_open(agent, &agent->discovery, error);
 	if (!result) {
 		log_info("ready");
 		service_manager_ready(&agent->service_manager, &agent->loop);
 		uv_run(&agent->loop, UV_RUN_DEFAULT);
 	}
+	discovery_close(agent->discovery);
+	agent->discovery = NULL;
 	events_close(agent->events_reader);
 	control_close(agent->control);
 	uv_walk(&agent->loop, close_handle, NULL);

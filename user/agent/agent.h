@@ -42,6 +42,7 @@ struct agent {
 	struct service_manager service_manager;
 	struct control *control;
 	struct events *events_reader;
+	struct discovery *discovery; /* NULL until the event loop runs */
 	uv_signal_t signals[3];
 	uv_poll_t netlink_events;
 	uv_timer_t upkeep; /* every few seconds */

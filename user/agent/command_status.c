@@ -10,8 +10,10 @@
 
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "agent/discovery.h"
 #include "lib/address.h"
 #include "lib/config_schema.h"
+#include "lib/control.h"
 #include "lib/counters.h"
 
 static json_t *interface_json(const struct attachment *attachment)
@@ -65,7 +67,7 @@ static json_t *service_json(const struct agent *agent, __u32 index)
 			counts[replica->state]++;
 	}
 	return json_pack(
-		"{s:s, s:i, s:o, s:i, s:s, s:s, s:s, s:s, s:i, s:b, s:I, s:i, s:{s:i, s:i, s:i}}",
+		"{s:s, s:i, s:o, s:i, s:s, s:s, s:s, s:s, s:i, s:b, s:I, s:i, s:{s:i, s:i, s:i}, s:o, s:o}",
 		"name", settings->name, "index", (int)index, "addresses",
 		public_addresses_json(settings), "port", settings->port, "protocol",
 		schema_word(choices_protocol, settings->protocol), "id_from",
@@ -75,7 +77,9 @@ static json_t *service_json(const struct agent *agent, __u32 index)
 		(int)settings->ring.vnodes, "hash_keyed", settings->ring.hash_key_length > 0,
 		"generation", (json_int_t)header->generation, "points", (int)header->point_count,
 		"replicas", "active", counts[REPLICA_ACTIVE], "draining", counts[REPLICA_DRAINING],
-		"down", counts[REPLICA_DOWN]);
+		"down", counts[REPLICA_DOWN], "discovery",
+		discovery_sources_json(agent->discovery, settings->name), "discovery_notes",
+		discovery_notes_json(agent->discovery, settings->name));
 }
 
 static json_t *services_json(const struct agent *agent)
@@ -133,9 +137,22 @@ int command_status(struct agent *agent, const json_t *message, json_t *answer, s
 int command_service_list(struct agent *agent, const json_t *message, json_t *answer,
 			 struct error *error)
 {
-	(void)message;
-	(void)error;
-	json_object_set_new(answer, "services", services_json(agent));
+	const char *name;
+	int index, result = control_text(message, "service", false, &name, error);
+	json_t *list;
+
+	if (result)
+		return result;
+	if (!name) {
+		json_object_set_new(answer, "services", services_json(agent));
+		return 0;
+	}
+	index = routing_find_service(&agent->routing, name, error);
+	if (index < 0)
+		return index;
+	list = json_array();
+	json_array_append_new(list, service_json(agent, index));
+	json_object_set_new(answer, "services", list);
 	return 0;
 }
 

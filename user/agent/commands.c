@@ -13,7 +13,7 @@ static const struct command {
 	const char *arguments[8]; /* ended by NULL */
 } commands[] = {
 	{"status", command_status, {NULL}},
-	{"service-list", command_service_list, {NULL}},
+	{"service-list", command_service_list, {"service", NULL}},
 	{"counters", command_counters, {NULL}},
 	{"version", command_version, {NULL}},
 	{"reload", command_reload, {NULL}},

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/discovery.h"
 #include "agent/events.h"
 #include "agent/handoff_settings.h"
 #include "lib/cluster_secret.h"
@@ -143,6 +144,7 @@ static int reload(struct agent *agent, struct error *error)
 		log_warning("%s", error->text);
 	clock_gettime(CLOCK_REALTIME, &agent->loaded);
 	log_info("configuration %s applied", agent->config_path);
+	discovery_configure(agent->discovery);
 	agent_refresh_warnings(agent);
 	return 0;
 }

@@ -79,6 +79,8 @@ int routing_weigh_replica(struct routing *routing, __u32 service, const char *na
 
 /* --- discovery ------------------------------------------------------------------------------------------------ */
 
+#define DISCOVERED_MAX (2 * REPLICAS_MAX) /* members of a source: of a replica, a member a family */
+
 struct discovered_member {
 	struct config_replica replica; /* the addresses: at most one of each family */
 	__u32 life;	  /* another number: another server of that name; 0: not known */

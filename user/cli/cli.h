@@ -32,6 +32,7 @@ int reload_main(int argc, char **argv);
 int replica_main(int argc, char **argv);
 int route_main(int argc, char **argv);
 int service_main(int argc, char **argv);
+int service_show_main(int argc, char **argv);
 int status_main(int argc, char **argv);
 int decide_main(int argc, char **argv);
 int explain_main(int argc, char **argv);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * warmpath service list
+ * warmpath service list (show: service_show.c)
  */
 #include <stdio.h>
 
@@ -57,6 +57,7 @@ int service_main(int argc, char **argv)
 {
 	static const struct subcommand subcommands[] = {
 		{"list", list_main, "Print the services"},
+		{"show", service_show_main, "Print one service, and where its replicas come from"},
 		{0},
 	};
 

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/discovery.h"
 #include "cli/table.h"
 
 static void print_interfaces(const json_t *interfaces)
@@ -80,6 +81,7 @@ static void print_status(const json_t *answer)
 	print_interfaces(json_object_get(answer, "interfaces"));
 	putchar('\n');
 	print_services(json_object_get(answer, "services"));
+	discovery_print(json_object_get(answer, "services"));
 	json_array_foreach(warnings, i, warning)
 		printf("%swarning: %s\n", i ? "" : "\n", json_string_value(warning));
 }

@@ -14,18 +14,10 @@
 
 #include "lib/address.h"
 #include "lib/config.h"
+#include "lib/config_check.h"
 #include "lib/config_schema.h"
 #include "lib/hash_key.h"
 #include "lib/ring.h"
-
-struct check {
-	struct config *config;
-	const char *name; /* of the file */
-	struct config_problems *problems;
-};
-
-#define PROBLEM(check, line, ...) \
-	config_problem((check)->problems, (check)->name, line, __VA_ARGS__)
 
 static bool has_family(const struct config_addresses *addresses, bool ipv4)
 {
@@ -408,6 +400,7 @@ void config_check(struct config *config, const char *name, struct config_problem
 		check_policy(&check, service);
 		check_ring(&check, service);
 		load_hash_key(&check, service);
+		config_check_discovery(&check, service);
 		check_services_differ(&check, i);
 		for (j = 0; j < service->replica_count; j++) {
 			check_replica_families(&check, service, &service->replicas[j]);
