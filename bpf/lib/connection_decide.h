@@ -109,6 +109,7 @@ __noinline int connection_hash(struct packet_context *context, __u32 service)
 	const struct ring_header *ring = ring_current(service);
 	struct http_head *head = http_head_get();
 	struct scratch *scratch = scratch_get();
+	const struct connection *entry;
 
 	if (!context || !head || !scratch || !plan || !settings || !service_settings)
 		return OUTCOME_drop_internal;
@@ -121,6 +122,11 @@ __noinline int connection_hash(struct packet_context *context, __u32 service)
 		count(NOTE_note_keyless);
 	scratch->id_length = plan->is_keyless ? 0 : head->request.id_length;
 	plan->request.id_hash = decide_key(ring, scratch, head, &plan->request.id_hash_low);
+	entry = connection_planned(plan, &scratch->flow_key);
+	if (!entry)
+		return OUTCOME_drop_internal;
+	plan->request.pinned =
+		(entry->flags & CONNECTION_OWNED) && !plan->may_move ? entry->replica + 1 : 0;
 	plan->request.anonymous = plan->is_keyless && head->request.key_length == 0;
 	decide_sizes(&plan->request, &head->request, settings, service_settings);
 	return STEP_DECIDE;

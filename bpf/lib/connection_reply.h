@@ -63,6 +63,8 @@ static __always_inline void connection_follow(struct packet_context *context,
 	if ((segment->flags & TCP_FLAG_FIN) && event != HTTP_FOLLOW_COMPLETE)
 		event = http_follow_end(&entry->answer, segment->sequence + segment->length);
 	if (event == HTTP_FOLLOW_COMPLETE)
+		contact_status(entry->replica, entry->answer.status);
+	if (event == HTTP_FOLLOW_COMPLETE)
 		connection_end_request(entry, entry->answer.status / 100 == 2 ? COMPLETION_SUCCESS
 									      : COMPLETION_FAILED);
 	else if (event == HTTP_FOLLOW_CUT_OFF)
@@ -81,6 +83,7 @@ static __always_inline __u32 connection_refused(struct packet_context *context,
 	int result;
 
 	count(NOTE_note_replica_refused);
+	connection_report(entry->replica, REFUSAL_RESET);
 	connection_end_request(entry, COMPLETION_FAILED);
 	error_enter(entry, 503, acknowledgement);
 	bpf_map_delete_elem(&held_heads, &scratch->flow_key);
@@ -182,8 +185,11 @@ static __always_inline __u32 connection_answer(struct packet_context *context,
 		    segment->sequence - entry->start_acknowledgement > CONNECTION_LENGTH_MAX)
 			return OUTCOME_drop_stale_answer;
 		entry->state = CONNECTION_SERVED;
+		contact_answered(entry->replica);
 	}
 	if (segment->flags & TCP_FLAG_RST) {
+		if (entry->flags & CONNECTION_CHARGED)
+			connection_report(entry->replica, REFUSAL_ABORTED);
 		connection_close(entry);
 		return OUTCOME_COUNT;
 	}

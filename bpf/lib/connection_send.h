@@ -31,6 +31,16 @@ static __always_inline bool connection_owner_exists(const struct connection *ent
 	       replica->state != REPLICA_REMOVED;
 }
 
+/* Can an answer of the owner to a request that it has not acknowledged still be hoped for? */
+static __always_inline bool connection_owner_may_answer(const struct connection *entry)
+{
+	const struct replica *replica = replica_get(entry->replica);
+
+	return replica && replica->service == entry->service &&
+	       replica->incarnation == entry->incarnation &&
+	       (replica->state == REPLICA_ACTIVE || replica->state == REPLICA_DRAINING);
+}
+
 /* The rest of a START's MAC goes where nothing reads it: identification (then the packet may not be fragmented), or flow label. */
 static __always_inline int connection_mark_network(struct packet_context *context,
 						   const struct packet *packet, __u32 low)

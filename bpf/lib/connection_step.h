@@ -18,6 +18,7 @@ enum connection_step {
 	STEP_ACCEPT = OUTCOME_COUNT + 1, /* a SYN */
 	STEP_FIRST,	  /* the first request of a connection that has proved its cookie */
 	STEP_NEXT,	  /* another request on a connection */
+	STEP_HELD_AGAIN,  /* a held request that is to be decided once more */
 	STEP_PIECE,	  /* a segment while a head is held */
 	STEP_HASH,	  /* a request whose head was read */
 	STEP_DECIDE,	  /* a request whose key and sizes are known */

@@ -11,6 +11,7 @@
 #include <linux/errno.h>
 #include <warmpath/decide_state.h>
 
+#include "contact_map.h"
 #include "maps.h"
 #include "ring.h"
 
@@ -46,6 +47,12 @@ static __always_inline struct service_load *decide_service_load(const struct dec
 static __always_inline struct replica_load *decide_replica_load(const struct decide_source *source,
 								__u32 replica)
 {
+	struct decide_state *state = source->state;
+
+	if (state->avoids && contact_is_refusing(replica, state->nanoseconds)) {
+		state->avoided = 1;
+		return NULL;
+	}
 	return bpf_map_lookup_elem(&replica_loads, &replica);
 }
 
@@ -121,6 +128,10 @@ static __always_inline int decide_open(struct decide_source *source, struct deci
 	__u32 slot = ring->slot;
 
 	source->state = state;
+	/* a connection that cannot move is nobody else's */
+	state->avoids = !state->request.pinned;
+	state->avoided = 0;
+	state->nanoseconds = bpf_ktime_get_coarse_ns();
 	source->placements = NULL;
 	source->sums = bpf_map_lookup_elem(&service_loads, &service_index);
 	source->points = bpf_map_lookup_elem(&ring_points, &slot);

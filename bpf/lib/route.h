@@ -104,6 +104,7 @@ static __always_inline __u32 route_request(struct packet_context *context, struc
 	} else {
 		state->request.id_hash = request->key;
 		state->request.id_hash_low = request->key_low;
+		state->request.pinned = 0;
 		route_sizes(context, &scratch->packet, request, &state->request);
 	}
 	if (request_open(request->service_index, request->ring, &scratch->id,

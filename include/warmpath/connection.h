@@ -37,8 +37,7 @@ enum connection_pin {
 	PIN_PIPELINED = 1,   /* a request came before the last answer was complete */
 	PIN_REQUEST_END = 2, /* where the request ends is not known */
 	PIN_ANSWER_END = 3,  /* where the answer ends is not known */
-	PIN_UPLOAD = 4,	     /* answered before its body was there */
-	PIN_PROTOCOL = 5,    /* not HTTP: routed once, by its first bytes */
+	PIN_PROTOCOL = 4,    /* not HTTP: routed once, by its first bytes */
 };
 
 #define CONNECTION_END_KNOWN	    0x01 /* request_end is right */

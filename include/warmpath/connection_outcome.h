@@ -41,6 +41,10 @@
 	X(note_connection_pinned, "a connection may not move any more")                      \
 	X(note_start_repeated, "a request's first segment was sent again, still unanswered") \
 	X(note_head_held, "the first piece of a request's head was held")                    \
-	X(note_replica_refused, "a replica refused a connection handed to it")
+	X(note_replica_refused, "a replica refused a connection handed to it")               \
+	X(note_request_decided_again,                                                        \
+	  "a request whose replica went away before it answered was decided once more")      \
+	X(note_request_pinned,                                                               \
+	  "a request stayed with its connection's replica, as the connection cannot move")
 
 #endif /* WARMPATH_CONNECTION_OUTCOME_H */

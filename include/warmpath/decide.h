@@ -8,7 +8,9 @@
  *
  *	struct decide_source			ring, loads, placements of one service; has a member `struct decide_state *state`
  *	decide_service_load(source)		its struct service_load, never NULL
- *	decide_replica_load(source, replica)	struct replica_load of a slot, or NULL
+ *	decide_replica_load(source, replica)	struct replica_load of a slot; NULL: no candidate now (state->avoided is set if that is
+ *						for a moment only: the attempt is made again with state->avoids cleared if
+ *						nobody else is there)
  *	decide_point(source, position, &replica)	slot at a ring point, 0 .. point_count - 1; false: none there
  *	decide_member(source, index, &replica)	slot of a member of the ring, by name, 0 .. member_count - 1; false: none there
  *	decide_placement(source, &placement)	copy of what is remembered of the request's id; false: nothing
@@ -35,256 +37,8 @@
 #ifndef WARMPATH_DECIDE_H
 #define WARMPATH_DECIDE_H
 
-#include "decide_state.h"
-#include "loads.h"
-
-#define DECIDE_ATTEMPTS_MAX 64
-/* A fallback on a snapshot that has changed meanwhile is looked at so many times again: with tokens it is an honest answer. */
-#define DECIDE_FALLBACK_ATTEMPTS_MAX 2
-
-/* What becomes of an attempt. */
-enum decide_progress {
-	DECIDE_AGAIN = 0, /* another CPU was in between */
-	DECIDE_DONE = 1,
-	DECIDE_NONE = 2, /* no replica is in the set */
-};
-
-/* --- walk ------------------------------------------------------------------------------------------------- */
-
-static __always_inline void decide_walk_start(struct decide_state *state)
-{
-	state->position = state->first_point;
-	state->seen_count = 0;
-	state->walked_count = 0;
-	state->chosen = REPLICA_NONE;
-	state->least = REPLICA_NONE;
-	for (int i = 0; i < REPLICAS_MAX / 64; i++)
-		state->seen[i] = 0;
-}
-
-/* The replica at the walk's position, and on to the next. False: met before, or not in the set (any more, or yet). */
-static __always_inline struct replica_load *decide_walk_next(struct decide_source *source,
-							     __u32 *replica)
-{
-	struct decide_state *state = source->state;
-	struct replica_load *load;
-	__u32 slot, word;
-	__u64 bit;
-
-	if (!decide_point(source, state->position, &slot))
-		return NULL;
-	state->position = state->position + 1 < state->point_count ? state->position + 1 : 0;
-	word = slot / 64 % (REPLICAS_MAX / 64);
-	bit = 1ULL << (slot % 64);
-	if (state->seen[word] & bit)
-		return NULL;
-	state->seen[word] |= bit;
-	state->seen_count++;
-	*replica = slot;
-	load = decide_replica_load(source, slot);
-	return load && load->counted ? load : NULL;
-}
-
-/* Looks for the home where the key's own point is of a replica outside the set: only while the set is being changed. */
-static long decide_home_step(__u32 step, void *context)
-{
-	struct decide_source *source = context;
-	struct decide_state *state = source->state;
-	__u32 replica;
-
-	(void)step;
-	if (decide_walk_next(source, &replica)) {
-		state->chosen = replica;
-		return 1;
-	}
-	return state->seen_count >= state->member_count;
-}
-
-static __always_inline __u32 decide_home(struct decide_source *source)
-{
-	struct decide_state *state = source->state;
-	struct replica_load *load;
-	__u32 replica = state->first_replica;
-
-	if (state->point_count == 0)
-		return REPLICA_NONE;
-	load = decide_replica_load(source, replica);
-	if (load && load->counted)
-		return replica;
-	decide_walk_start(state);
-	decide_repeat(state->point_count, decide_home_step, source);
-	return state->chosen;
-}
-
-/* The first replica behind the preferred one that takes the request at its own cost, and the least loaded of all. */
-static long decide_walk_step(__u32 step, void *context)
-{
-	struct decide_source *source = context;
-	struct decide_state *state = source->state;
-	struct decision *decision = &state->decision;
-	struct replica_load *found;
-	__u32 replica, load;
-
-	(void)step;
-	found = decide_walk_next(source, &replica);
-	if (!found)
-		return state->seen_count >= state->member_count;
-	load = decide_value(found, decision->metric);
-	if (state->walked_count < EVENT_REPLICAS_MAX) {
-		struct event_replica_load *walked = &state->walked[state->walked_count];
-
-		walked->replica = replica;
-		walked->load = load;
-	}
-	state->walked_count++;
-	if (state->least == REPLICA_NONE || load < state->least_load) {
-		state->least = replica;
-		state->least_load = load;
-	}
-	if (replica != decision->preferred && state->attempt < DECIDE_ATTEMPTS_MAX &&
-	    decide_fits(load, state->full_cost, state->sum, decision->replica_count,
-			state->settings.epsilon_millionths, decision->metric)) {
-		state->chosen = replica;
-		return 1;
-	}
-	return state->seen_count >= state->member_count;
-}
-
-/* --- one attempt of each kind of policy --------------------------------------------------------------------- */
-
-static __always_inline void decide_report(const struct service_load *sums,
-					  const struct replica_load *load,
-					  struct decision *decision, __u32 replica)
-{
-	decision->sum = decide_sum(sums, decision->metric);
-	decision->replica_count = sums->replica_count;
-	decision->load = decide_value(load, decision->metric);
-	decision->replica = replica;
-}
-
-/* Policies without a cap: the candidate is charged as long as it is in the set. */
-static __always_inline enum decide_progress
-decide_charge_candidate(struct decide_source *source, __u32 replica, enum route_reason reason)
-{
-	struct service_load *sums = decide_service_load(source);
-	struct decision *decision = &source->state->decision;
-	struct replica_load *load = decide_replica_load(source, replica);
-	__u32 tokens = decide_tokens(decision, REPLICA_NONE);
-	enum decide_progress progress = DECIDE_AGAIN;
-
-	if (!load)
-		return DECIDE_AGAIN;
-	decide_lock(sums);
-	if (load->counted) {
-		decide_report(sums, load, decision, replica);
-		decide_charge(sums, load, decision, tokens);
-		progress = DECIDE_DONE;
-	}
-	decide_unlock(sums);
-	decision->reason = reason;
-	decision->cost = tokens;
-	return progress;
-}
-
-/* The preferred replica: within `limit`, or back to the caller with the sums that it was refused with. */
-static __always_inline enum decide_progress decide_try_preferred(struct decide_source *source,
-								 __u32 limit)
-{
-	struct service_load *sums = decide_service_load(source);
-	struct decide_state *state = source->state;
-	struct decision *decision = &state->decision;
-	struct replica_load *load = decide_replica_load(source, decision->preferred);
-	__u32 tokens = decide_tokens(decision, decision->preferred);
-	__u32 epsilon = state->settings.epsilon_millionths;
-	__u32 cost = decision->preferred_cost;
-	enum load_metric metric = decision->metric;
-	__u32 count, value;
-	bool fits = false, fits_cap = false;
-	__u64 sum;
-
-	if (!load)
-		return DECIDE_AGAIN;
-	decide_lock(sums);
-	sum = decide_sum(sums, metric);
-	count = sums->replica_count;
-	value = decide_value(load, metric);
-	state->changes = sums->changes;
-	if (load->counted) {
-		fits_cap = decide_fits(value, cost, sum, count, epsilon, metric);
-		fits = fits_cap || decide_fits(value, cost, sum, count, limit, metric);
-		if (fits)
-			decide_charge(sums, load, decision, tokens);
-	}
-	decide_unlock(sums);
-
-	state->sum = sum;
-	decision->sum = sum;
-	decision->replica_count = count;
-	decision->preferred_load = value;
-	if (!fits)
-		return DECIDE_AGAIN;
-	decision->replica = decision->preferred;
-	decision->load = value;
-	decision->cost = cost;
-	if (decision->preferred == decision->home)
-		decision->reason = fits_cap ? REASON_home : REASON_home_long;
-	else
-		decision->reason = fits_cap ? REASON_sticky : REASON_sticky_long;
-	return DECIDE_DONE;
-}
-
-/* The replica found on the walk, if it still fits. */
-static __always_inline enum decide_progress decide_try_overflow(struct decide_source *source)
-{
-	struct service_load *sums = decide_service_load(source);
-	struct decide_state *state = source->state;
-	struct decision *decision = &state->decision;
-	struct replica_load *load = decide_replica_load(source, state->chosen);
-	__u32 tokens = decide_tokens(decision, state->chosen);
-	enum load_metric metric = decision->metric;
-	enum decide_progress progress = DECIDE_AGAIN;
-
-	if (!load)
-		return DECIDE_AGAIN;
-	decide_lock(sums);
-	if (load->counted &&
-	    decide_fits(decide_value(load, metric), state->full_cost, decide_sum(sums, metric),
-			sums->replica_count, state->settings.epsilon_millionths, metric)) {
-		decide_report(sums, load, decision, state->chosen);
-		decide_charge(sums, load, decision, tokens);
-		progress = DECIDE_DONE;
-	}
-	decide_unlock(sums);
-	decision->cost = state->full_cost;
-	decision->reason = REASON_overflow;
-	return progress;
-}
-
-/* Nobody fits. Charged if the loads are still those that say so, or if that could not be had often enough. */
-static __always_inline enum decide_progress decide_try_fallback(struct decide_source *source)
-{
-	struct service_load *sums = decide_service_load(source);
-	struct decide_state *state = source->state;
-	struct decision *decision = &state->decision;
-	struct replica_load *load = decide_replica_load(source, state->least);
-	__u32 tokens = decide_tokens(decision, state->least);
-	__u32 attempts = decision->metric == LOAD_TOKENS ? DECIDE_FALLBACK_ATTEMPTS_MAX
-							 : DECIDE_ATTEMPTS_MAX;
-	enum decide_progress progress = DECIDE_AGAIN;
-
-	if (!load)
-		return DECIDE_AGAIN;
-	decide_lock(sums);
-	if (load->counted && (sums->changes == state->changes || state->attempt >= attempts)) {
-		decide_report(sums, load, decision, state->least);
-		decide_charge(sums, load, decision, tokens);
-		progress = DECIDE_DONE;
-	}
-	decide_unlock(sums);
-	decision->cost = decide_cost(decision, state->least);
-	decision->reason = REASON_fallback_least_loaded;
-	return progress;
-}
+#include "decide_charge.h"
+#include "decide_walk.h"
 
 /*
  * The placement of the request's id, if its replica is in the set and still lives the life in which it served it. Then that replica is
@@ -351,26 +105,6 @@ static __always_inline enum decide_progress decide_within_cap(struct decide_sour
 	return DECIDE_NONE;
 }
 
-/* The first member of the set at or behind an index of the list by name. */
-static long decide_member_step(__u32 step, void *context)
-{
-	struct decide_source *source = context;
-	struct decide_state *state = source->state;
-	struct replica_load *load;
-	__u32 replica;
-
-	(void)step;
-	if (!decide_member(source, state->position, &replica))
-		return 1;
-	load = decide_replica_load(source, replica);
-	if (load && load->counted) {
-		state->chosen = replica;
-		return 1;
-	}
-	state->position = state->position + 1 < state->member_count ? state->position + 1 : 0;
-	return 0;
-}
-
 static __always_inline enum decide_progress decide_by_index(struct decide_source *source,
 							    __u32 index, enum route_reason reason)
 {
@@ -407,29 +141,6 @@ static __always_inline __u32 decide_hash_modulo(const struct decide_request *req
 	return remainder;
 }
 
-/* The least loaded member of the set from some index of the list by name on; an idle one ends the search. */
-static long decide_least_step(__u32 step, void *context)
-{
-	struct decide_source *source = context;
-	struct decide_state *state = source->state;
-	struct replica_load *found;
-	__u32 replica, load;
-
-	(void)step;
-	if (!decide_member(source, state->position, &replica))
-		return 1;
-	state->position = state->position + 1 < state->member_count ? state->position + 1 : 0;
-	found = decide_replica_load(source, replica);
-	if (!found || !found->counted)
-		return 0;
-	load = decide_value(found, state->decision.metric);
-	if (state->least == REPLICA_NONE || load < state->least_load) {
-		state->least = replica;
-		state->least_load = load;
-	}
-	return load == 0;
-}
-
 static __always_inline enum decide_progress decide_least_loaded(struct decide_source *source,
 								__u32 index)
 {
@@ -450,6 +161,8 @@ static __always_inline enum decide_progress decide_by_policy(struct decide_sourc
 	struct service_load *sums = decide_service_load(source);
 	__u32 count = state->member_count;
 
+	if (state->request.pinned)
+		return decide_charge_pinned(source, state->request.pinned - 1);
 	if (count == 0)
 		return DECIDE_NONE;
 	if (policy == POLICY_ROUND_ROBIN) {
@@ -481,11 +194,19 @@ static __noinline long decide_attempt(__u32 attempt, void *context)
 	struct decide_source *source = context;
 	struct decide_state *state = source->state;
 	struct decision *decision = &state->decision;
+	enum decide_progress progress;
 
 	state->attempt++;
 	if (attempt > 0)
 		decision->flags |= DECISION_CONTENDED;
-	return decide_by_policy(source) != DECIDE_AGAIN;
+	progress = decide_by_policy(source);
+	if (progress == DECIDE_NONE && state->avoided) {
+		/* better one that may refuse than none */
+		state->avoids = 0;
+		state->avoided = 0;
+		return 0;
+	}
+	return progress != DECIDE_AGAIN;
 }
 
 /*

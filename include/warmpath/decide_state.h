@@ -20,7 +20,11 @@ struct decide_state {
 	__u32 first_replica; /* slot: whose point that is */
 	enum ring_dialect dialect;
 
-	__u32 traced; /* the data path's: this decision goes into `events` */
+	/* the data path's */
+	__u32 traced;	   /* this decision goes into `events` */
+	__u32 avoids;	   /* replicas that have just refused a connection are left out ... */
+	__u32 avoided;	   /* ... and one was */
+	__u64 nanoseconds; /* of the decision, coarse monotonic clock */
 
 	/* the answer */
 	struct decision decision;

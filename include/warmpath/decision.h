@@ -19,7 +19,8 @@
 	X(home_long, "home-long")                         \
 	X(sticky, "sticky")                               \
 	X(sticky_long, "sticky-long")                     \
-	X(least_loaded, "least-loaded")
+	X(least_loaded, "least-loaded")                   \
+	X(pinned, "pinned")
 
 enum route_reason {
 #define X(name, text) REASON_##name,
@@ -35,7 +36,7 @@ struct decide_request {
 	__u32 prompt_tokens;
 	__u32 max_tokens;
 	__u32 anonymous; /* 1: without an id: id_hash is of its content, or of the client's address */
-	__u32 reserved;
+	__u32 pinned; /* 1 + the slot of the replica that its connection cannot leave; 0: it goes where the policy says */
 };
 _Static_assert(sizeof(struct decide_request) == 32, "layout");
 
@@ -77,6 +78,7 @@ _Static_assert(sizeof(struct decision) == 80, "layout");
 enum event_kind {
 	EVENT_DECISION = 1,
 	EVENT_COMPLETION = 2,
+	EVENT_REFUSAL = 3,
 };
 
 /* Replicas whose loads a decision event carries, at most: those walked over first, then others by name. */
@@ -133,5 +135,26 @@ struct event_completion {
 	__u64 decided_nanoseconds;
 };
 _Static_assert(sizeof(struct event_completion) == 64 + 16 + 64 + 16 + 8, "layout");
+
+enum refusal_cause {
+	REFUSAL_RESET =
+		1, /* a connection was handed to it, and it answered with a reset: its server does not listen */
+	REFUSAL_ABORTED =
+		2, /* it has reset a connection whose request it had accepted: its server may have ended */
+};
+
+/*
+ * A replica has not served a request. Always written, whatever the trace settings say, but for one replica not more than ten times a
+ * second; all are counted in `replica_contacts` (contact.h). Its client has been told already.
+ */
+struct event_refusal {
+	struct event_header header; /* id_hash: 0 if the request is not known any more */
+	__u32 replica;		    /* slot */
+	__u32 incarnation;
+	char replica_name[REPLICA_NAME_SIZE];
+	enum refusal_cause cause;
+	__u32 refused_in_a_row; /* this one counted; 0 with REFUSAL_ABORTED after it has answered others */
+};
+_Static_assert(sizeof(struct event_refusal) == 64 + 8 + 64 + 8, "layout");
 
 #endif /* WARMPATH_DECISION_H */

@@ -80,7 +80,7 @@ static __always_inline __u32 decide_cost(const struct decision *decision, __u32 
 
 /*
  * Charges the decision's replica. The lock is held. What does not fit under REPLICA_LOAD_MAX is left out, and the decision says what
- * was charged.
+ * was charged. A replica outside the set (that a connection is pinned to) is not part of the sums.
  */
 static __always_inline void decide_charge(struct service_load *sums, struct replica_load *load,
 					  struct decision *decision, __u32 tokens)
@@ -91,12 +91,12 @@ static __always_inline void decide_charge(struct service_load *sums, struct repl
 		tokens = room;
 	if (load->requests < REPLICA_LOAD_MAX) {
 		load->requests++;
-		sums->requests++;
+		sums->requests += load->counted;
 		decision->flags |= DECISION_CHARGED;
 	}
 	load->tokens += tokens;
 	load->decisions++;
-	sums->tokens += tokens;
+	sums->tokens += load->counted ? tokens : 0;
 	sums->changes++;
 	decision->charge = tokens;
 	decision->number = ++sums->decisions;

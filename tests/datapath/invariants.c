@@ -170,6 +170,12 @@ static const char *check_answer(const uint8_t *in, int length, const struct run 
 	return NULL;
 }
 
+bool invariants_verdict_fits(const struct run *run, enum program program,
+			     enum packet_outcome outcome)
+{
+	return run->verdict == kernel_verdicts[program][outcome_verdict(outcome)];
+}
+
 const char *invariants_check(const uint8_t *in, int in_length, const struct run *run,
 			     enum program program, enum packet_outcome *outcome)
 {
@@ -180,7 +186,7 @@ const char *invariants_check(const uint8_t *in, int in_length, const struct run 
 		return "not exactly one outcome was counted";
 	*outcome = counted;
 	verdict = outcome_verdict(counted);
-	if (run->verdict != kernel_verdicts[program][verdict])
+	if (!invariants_verdict_fits(run, program, counted))
 		return "the verdict is not the outcome's";
 	switch (counted) {
 	case OUTCOME_not_ours:

@@ -22,6 +22,10 @@ enum verdict { PASS, DROP, FORWARD, ANSWER };
 enum verdict outcome_verdict(enum packet_outcome outcome);
 const char *counter_name(int counter);
 
+/* Has the program returned what belongs to the outcome? */
+bool invariants_verdict_fits(const struct run *run, enum program program,
+			     enum packet_outcome outcome);
+
 /* Checks them all. NULL if they hold; else a sentence that says which does not. *outcome: the one counted. */
 const char *invariants_check(const uint8_t *in, int in_length, const struct run *run,
 			     enum program program, enum packet_outcome *outcome);

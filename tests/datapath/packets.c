@@ -94,6 +94,7 @@ static int build_tcp(const struct packet_spec *spec, uint8_t *bytes)
 	bytes[12] = header / 4 << 4;
 	bytes[13] = spec->tcp_flags;
 	put16(bytes + 14, 0xfaf0);
+	put16(bytes + 18, spec->urgent_pointer);
 	memcpy(bytes + 20, spec->tcp_options, spec->tcp_options_length);
 	if (spec->payload_length)
 		memcpy(bytes + header, spec->payload, spec->payload_length);

@@ -62,6 +62,7 @@ struct packet_spec {
 	uint32_t sequence;
 	uint32_t acknowledgement;
 	uint8_t tcp_flags;
+	uint16_t urgent_pointer;
 	uint8_t tcp_options[40];
 	int tcp_options_length;
 	uint8_t icmp_type;

@@ -294,5 +294,8 @@ void world_forget_flows(void)
 	empty("return_flows");
 	empty("fragments");
 	empty("requests");
+	empty("connections");
+	empty("held_heads");
+	empty("strangers");
 	world_reset_loads();
 }

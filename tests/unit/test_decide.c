@@ -484,6 +484,40 @@ static void a_shorter_prompt_than_the_placement_costs_one_token(void **unused)
 	assert_int_equal(ask("conv1", 502, 40)->cost, 42);
 }
 
+/* Whatever the policy and the loads, and also a replica outside the set; but then it is not part of the sums. */
+static void a_pinned_request_stays_and_is_charged_there(void **unused)
+{
+	static const enum routing_policy policies[] = {POLICY_ROUND_ROBIN, POLICY_MOD_N,
+						       POLICY_CONSISTENT, POLICY_BOUNDED,
+						       POLICY_LLM_AWARE};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+		for (__u32 replica = 0; replica < 4; replica++) {
+			const struct decision *decision;
+			__u64 before;
+
+			make_world(4, policies[i]);
+			load_replica(replica, 50, 50000);
+			if (replica == 3)
+				decide_run_set_member(&world.sums, &world.loads[3], false);
+			before = world.sums.requests;
+			world.state.request.pinned = replica + 1;
+			decision = ask("conv1", 100, 10);
+			assert_int_equal(decision->reason, REASON_pinned);
+			assert_int_equal(decision->replica, replica);
+			assert_int_equal(decision->charge, 110);
+			assert_int_equal(world.loads[replica].requests, 51);
+			assert_int_equal(world.sums.requests, before + (replica != 3));
+			give_back(decision);
+			assert_int_equal(world.loads[replica].requests, 50);
+			assert_int_equal(world.loads[replica].tokens, 50000);
+			assert_int_equal(world.sums.requests, before);
+			world.state.request.pinned = 0;
+		}
+	}
+}
+
 static void anonymous_requests_spread(void **unused)
 {
 	__u32 served[8] = {0};
@@ -548,6 +582,7 @@ int main(void)
 		cmocka_unit_test(no_policy_decides_without_replicas),
 		cmocka_unit_test(a_placement_is_void_in_another_life),
 		cmocka_unit_test(a_shorter_prompt_than_the_placement_costs_one_token),
+		cmocka_unit_test(a_pinned_request_stays_and_is_charged_there),
 		cmocka_unit_test(anonymous_requests_spread),
 		cmocka_unit_test(mod_n_takes_all_128_bits),
 	};

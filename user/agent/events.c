@@ -87,6 +87,35 @@ static json_t *completion_message(const struct agent *agent, const struct event_
 	return message;
 }
 
+static json_t *refusal_message(const struct agent *agent, const struct event_refusal *event)
+{
+	const char *service = service_name(agent, event->header.service);
+	json_t *message = refusal_json(event, service);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&text, &size);
+
+	if (to) {
+		refusal_print(to, event, service);
+		fclose(to);
+	}
+	add_text(message, text, size);
+	return message;
+}
+
+/*
+ * A replica has refused a request: told whoever follows or not, as it is the first that is heard of a server that has gone. A
+ * whole row of them is told once.
+ */
+static void take_refusal(const struct agent *agent, const struct event_refusal *event)
+{
+	if (event->cause == REFUSAL_RESET && event->refused_in_a_row == 1)
+		log_warning(
+			"replica %.*s of service %s refuses connections: does its server listen?",
+			REPLICA_NAME_SIZE, event->replica_name,
+			service_name(agent, event->header.service));
+}
+
 /* --- reading ---------------------------------------------------------------------------------------------------------- */
 
 static void refuse(struct events *events, const char *why)
@@ -110,6 +139,8 @@ static void take_event(struct events *events, const struct event_header *header,
 			message = events_explanation(agent, header->service, &explanation);
 	} else if (header->kind == EVENT_COMPLETION && size >= sizeof(struct event_completion)) {
 		message = completion_message(agent, (const struct event_completion *)header);
+	} else if (header->kind == EVENT_REFUSAL && size >= sizeof(struct event_refusal)) {
+		message = refusal_message(agent, (const struct event_refusal *)header);
 	} else {
 		refuse(events, "An event in the ring buffer is of no known kind.");
 	}
@@ -122,6 +153,8 @@ static int on_event(void *context, void *data, size_t size)
 	struct events *events = context;
 	const struct event_header *header = data;
 
+	if (size >= sizeof(struct event_refusal) && header->kind == EVENT_REFUSAL)
+		take_refusal(events->agent, data);
 	if (size >= sizeof(*header) &&
 	    control_is_followed(events->agent->control, header->service, header->id_hash))
 		take_event(events, header, size);

@@ -46,7 +46,7 @@ static bool take(void *context, const json_t *line)
 {
 	struct trace_arguments *arguments = context;
 
-	if (arguments->decisions_only && strcmp(client_text(line, "event"), "completion") == 0)
+	if (arguments->decisions_only && strcmp(client_text(line, "event"), "decision") != 0)
 		return true;
 	if (arguments->plain.client.json)
 		print_json(line);
@@ -67,7 +67,7 @@ int trace_main(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 		{"count", 'n', "NUMBER", 0, "End after so many events", 0},
-		{"decisions", 'd', NULL, 0, "Leave the completions out", 0},
+		{"decisions", 'd', NULL, 0, "Leave completions and refusals out", 0},
 		{0},
 	};
 	static const struct argp argp = {

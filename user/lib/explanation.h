@@ -82,4 +82,8 @@ json_t *explanation_json(const struct explanation *explanation,
 void completion_print(FILE *to, const struct event_completion *event, const char *service);
 json_t *completion_json(const struct event_completion *event, const char *service);
 
+/* A refusal. */
+void refusal_print(FILE *to, const struct event_refusal *event, const char *service);
+json_t *refusal_json(const struct event_refusal *event, const char *service);
+
 #endif /* WARMPATH_USER_EXPLANATION_H */

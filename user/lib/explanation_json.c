@@ -166,3 +166,15 @@ json_t *completion_json(const struct event_completion *event, const char *servic
 			 status_text(event->status), "seconds",
 			 (double)(event->header.nanoseconds - event->decided_nanoseconds) / 1e9);
 }
+
+json_t *refusal_json(const struct event_refusal *event, const char *service)
+{
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:i, s:s, s:i}", "event", "refusal", "service",
+			 service, "hash", hash_json(event->header.id_hash), "client",
+			 client_json(&event->header.flow), "replica",
+			 json_stringn(event->replica_name,
+				      strnlen(event->replica_name, sizeof(event->replica_name))),
+			 "incarnation", (int)event->incarnation, "cause",
+			 event->cause == REFUSAL_ABORTED ? "aborted" : "reset", "in_a_row",
+			 (int)event->refused_in_a_row);
+}

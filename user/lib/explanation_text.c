@@ -223,6 +223,10 @@ static void print_uncapped(const struct printer *printer)
 	case REASON_least_loaded:
 		fputs("  no id: the least loaded\n", printer->to);
 		break;
+	case REASON_pinned:
+		fprintf(printer->to, "  its connection cannot move: it stays with %s\n",
+			name_of(printer, printer->decision->replica));
+		break;
 	default:
 		if (printer->event->settings.policy == POLICY_MOD_N)
 			fputs("  hash of the id modulo the number of replicas\n", printer->to);
@@ -283,4 +287,15 @@ void completion_print(FILE *to, const struct event_completion *event, const char
 		REPLICA_NAME_SIZE, event->replica_name,
 		(double)(event->header.nanoseconds - event->decided_nanoseconds) / 1e9,
 		event->charge);
+}
+
+void refusal_print(FILE *to, const struct event_refusal *event, const char *service)
+{
+	if (event->cause == REFUSAL_ABORTED)
+		fprintf(to, "%.*s of %s reset a connection before it had answered\n",
+			REPLICA_NAME_SIZE, event->replica_name, service);
+	else
+		fprintf(to,
+			"%.*s of %s refused a connection (%u in a row): does its server listen?\n",
+			REPLICA_NAME_SIZE, event->replica_name, service, event->refused_in_a_row);
 }
