@@ -35,6 +35,7 @@ CFLAGS ?= -O2 -g
 CPPFLAGS += -Iinclude -Iuser -I$(BUILD)/bpf -D_GNU_SOURCE -DWARMPATH_VERSION='"$(VERSION)"'
 ALL_CFLAGS = -std=gnu11 $(WARNINGS) $(CFLAGS) -MMD -MP
 LIBS := -lbpf -lxdp -luv -ljansson -lyaml -lmnl -lcap-ng -lcurl -lcares -lresolv -lsystemd -lm
+CLI_LIBS := $(LIBS) -lcairo -lncursesw
 TOOLS_LIBS := $(LIBS) -lhttp_parser -lz
 
 BPF_CFLAGS := -target bpf -mcpu=v3 -O2 -g -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter \
@@ -104,7 +105,7 @@ $(BUILD)/libwarmpath.a: $(LIB_OBJECTS)
 	$(AR) rcs $@ $^
 
 $(BUILD)/warmpath: $(CLI_OBJECTS) $(BUILD)/libwarmpath.a
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(CLI_LIBS)
 
 $(BUILD)/warmpathd: $(AGENT_OBJECTS) $(BUILD)/libwarmpath.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)

@@ -15,17 +15,6 @@
 #include "lib/control.h"
 #include "lib/log.h"
 
-static const char *state_name(enum replica_state state)
-{
-	static const char *const names[] = {
-		[REPLICA_UNUSED] = "unused",	 [REPLICA_ACTIVE] = "active",
-		[REPLICA_DRAINING] = "draining", [REPLICA_DOWN] = "down",
-		[REPLICA_REMOVED] = "removed",
-	};
-
-	return names[state];
-}
-
 static const char *source_name(enum replica_source source)
 {
 	switch (source) {
@@ -77,7 +66,7 @@ static json_t *replica_json(struct agent *agent, __u32 slot, const double *share
 	return json_pack(
 		"{s:s, s:s, s:s, s:s, s:o, s:i, s:f, s:f, s:i, s:i, s:i, s:i, s:i, s:I, s:I}",
 		"service", agent->routing.services[replica->service].name, "name", replica->name,
-		"state", state_name(replica->state), "source", source_name(replica->source),
+		"state", replica_state_name(replica->state), "source", source_name(replica->source),
 		"addresses", addresses_json(agent, slot), "port", ntohs(replica->port), "weight",
 		replica->weight_thousandths / 1000.0, "share", member >= 0 ? shares[member] : 0.0,
 		"points",

@@ -29,6 +29,7 @@ static const struct command {
 	{"policy-set", command_policy_set, {"service", "settings", NULL}},
 	{"explain", command_explain, {"service", "id", "prompt_tokens", "max_tokens", NULL}},
 	{"trace", command_trace, {"service", "id", NULL}},
+	{"ring", command_ring, {"service", NULL}},
 	{"route", command_route, {"service", "id", "all", NULL}},
 	{"address", command_address, {"service", "id", NULL}},
 	{"attach", command_attach, {"interface", "mode", "force", NULL}},

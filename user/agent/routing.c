@@ -14,6 +14,17 @@
 #include "lib/address.h"
 #include "agent/routing_slot.h"
 
+const char *replica_state_name(enum replica_state state)
+{
+	static const char *const names[] = {
+		[REPLICA_UNUSED] = "unused",	 [REPLICA_ACTIVE] = "active",
+		[REPLICA_DRAINING] = "draining", [REPLICA_DOWN] = "down",
+		[REPLICA_REMOVED] = "removed",
+	};
+
+	return names[state];
+}
+
 bool replica_in_set(const struct replica *replica)
 {
 	return replica->state == REPLICA_ACTIVE || replica->state == REPLICA_DRAINING ||

@@ -55,6 +55,9 @@ int routing_find_replica(const struct routing *routing, __u32 service, const cha
 /* Whether the replica belongs to the set: active, draining or down. */
 bool replica_in_set(const struct replica *replica);
 
+/* "active", "draining", ... */
+const char *replica_state_name(enum replica_state state);
+
 /* Whether replies of the replica are still expected: in the set, or removed and not forgotten yet. */
 bool replica_has_traffic(const struct replica *replica);
 

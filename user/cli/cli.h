@@ -39,6 +39,10 @@ int explain_main(int argc, char **argv);
 int policy_main(int argc, char **argv);
 int trace_main(int argc, char **argv);
 int ring_main(int argc, char **argv);
+int ring_plot_main(int argc, char **argv);
+int ring_show_main(int argc, char **argv);
+int ring_study_main(int argc, char **argv);
+int ring_walk_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 
 /*

@@ -112,6 +112,22 @@ static __u32 round_up(__u32 count)
 	return size;
 }
 
+size_t ring_maps_bytes(const struct ring_header *header)
+{
+	struct table tables[TABLE_COUNT];
+	struct ring ring = {.header = *header};
+	struct ring_maps none = {0};
+	size_t bytes = sizeof(*header);
+
+	list_tables(tables, &none, &ring);
+	for (int i = 0; i < TABLE_COUNT; i++) {
+		__u32 entries = tables[i].room ? tables[i].room : round_up(tables[i].count);
+
+		bytes += (size_t)entries * tables[i].entry_size;
+	}
+	return bytes;
+}
+
 /*
  * The map that the slot has from two rings ago, if it can serve again: large enough, not by far too large. No program reads it:
  * the current header names the other slot, and those that saw an older header have finished (see ring_maps.h).

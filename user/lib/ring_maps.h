@@ -38,6 +38,9 @@ int ring_maps_clear(const struct ring_maps *maps, __u32 service, struct error *e
 /* Which of the two outer maps has the index of a ring with this header. */
 int ring_maps_index(const struct ring_maps *maps, const struct ring_header *header);
 
+/* Bytes of the entries of the kernel's tables that a ring with this header gets; a service has them in two slots. */
+size_t ring_maps_bytes(const struct ring_header *header);
+
 /* The header of the service's current ring. 0; or -ENOENT if it has none, or another negative errno. */
 int ring_maps_current(const struct ring_maps *maps, __u32 service, struct ring_header *header);
 
