@@ -18,5 +18,6 @@ uint64_t backoff_next(struct backoff *backoff, uint64_t at_least)
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = 0;
 	wait = wait / 2 + random % (wait / 2 + 1);
-	return wait > at_least ? wait : at_least;
+	backoff->waited = wait > at_least ? wait : at_least;
+	return backoff->waited;
 }

@@ -10,10 +10,12 @@
 #include <stdint.h>
 
 #define BACKOFF_FIRST_MILLISECONDS 200
-#define BACKOFF_MOST_MILLISECONDS  30000
+#define BACKOFF_MOST_MILLISECONDS  10000
 
 struct backoff {
 	unsigned int failures; /* in a row; 0 after a success */
+	uint64_t
+		waited; /* milliseconds, the last time: what then lasts longer than this was a success */
 };
 
 /*

@@ -28,10 +28,10 @@
 #define ERROR_BYTES_MAX	     4096
 
 /* A watch is asked to end after a time between these, and is given up if it has not ended GRACE later: then the server is gone. */
-#define WATCH_SECONDS_LEAST	60
-#define WATCH_SECONDS_MOST	120
-#define WATCH_GRACE_SECONDS	10
-#define WATCH_SOUND_NANOSECONDS 5000000000ULL /* one that lasted so long was a success */
+#define WATCH_SECONDS_LEAST	 60
+#define WATCH_SECONDS_MOST	 120
+#define WATCH_GRACE_SECONDS	 10
+#define WATCH_SOUND_MILLISECONDS 100 /* one that did not last so long was no success */
 
 static const char *const versions[] = {"v1", "v1beta1"};
 
@@ -262,7 +262,8 @@ static void end_list_page(struct kubernetes_work *work)
 static void end_watch(struct kubernetes_work *work, const struct web_result *result)
 {
 	struct error sentence;
-	bool sound = uv_hrtime() - work->begun > WATCH_SOUND_NANOSECONDS;
+	uint64_t lasted = (uv_hrtime() - work->begun) / 1000000;
+	bool sound = lasted > WATCH_SOUND_MILLISECONDS && lasted > work->backoff.waited;
 
 	if (sound)
 		work->expirations.failures = 0;

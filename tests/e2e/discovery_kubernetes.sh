@@ -1,0 +1,284 @@
+#!/bin/bash
+# Replicas from Kubernetes: a stand-in for the API server (tests/e2e/api_server.c) adds, changes, terminates and removes endpoints, and
+# misbehaves in every way known of the real one. The ring follows; nothing moves without cause; what cannot be asked keeps what it said.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+lab_up --replicas 4 --mode native --servers datagrams
+run=$(tools/lab path run)
+
+# --- the API server ------------------------------------------------------------------------------------------
+
+api_start() {
+	rm -f "$scratch/api.input"
+	mkfifo "$scratch/api.input"
+	: >"$scratch/api.log"
+	tools/lab exec router "$build/tests/e2e/api_server" 6443 <"$scratch/api.input" >>"$scratch/api.log" 2>&1 &
+	api_process=$!
+	exec {api_input}>"$scratch/api.input"
+	wait_until 5 grep -q ready "$scratch/api.log"
+}
+
+api() { # command: has it carried out
+	local before
+	before=$(grep -c '^done' "$scratch/api.log")
+	echo "$*" >&"$api_input"
+	until [ "$(grep -c '^done' "$scratch/api.log")" -gt "$before" ]; do
+		kill -0 "$api_process" 2>/dev/null || return 1
+		sleep 0.01
+	done
+}
+
+requests() { grep -c "^request $1" "$scratch/api.log"; } # pattern: how many of them there have been
+requested() { [ "$(requests "$1")" -gt "$2" ]; }         # pattern before: whether there was another one
+
+api_stop() {
+	kill "$api_process"
+	wait "$api_process" 2>/dev/null
+	exec {api_input}>&-
+}
+
+# --- what warmpathd makes of it ------------------------------------------------------------------------------
+
+configuration() { # url
+	tools/lab config --mode native --services chat | sed '/^    replicas:/,$d; /discovery: \[\]/d'
+	cat <<-YAML
+		    discovery:
+		      - from: kubernetes
+		        api_server: $1
+		        token_file: $scratch/token
+		        ca_file: $scratch/ca.pem
+		        namespace: in-cluster
+		        service: llm
+		        port_name: http
+		        weight: 1.0
+		    replicas: []
+	YAML
+}
+
+# the replicas: NAME STATE ADDRESSES
+members() {
+	warmpath replica list --json | jq -r '.replicas[] | "\(.name) \(.state) \([.addresses[].address] | join(","))"'
+}
+are() { [ "$(members)" = "$(printf '%s\n' "$@")" ]; }
+
+# become DESCRIPTION MEMBER...: the replicas become these; how long that took is noted, as its time is not what is tested
+become() {
+	local description=$1 started
+	shift
+	started=$(date +%s%N)
+	if wait_until 15 are "$@"; then
+		note "$description: $((($(date +%s%N) - started) / 1000000)) ms"
+		ok "$description"
+	else
+		members | note
+		not_ok "$description"
+	fi
+}
+
+source_value() { warmpath service show chat --json | jq -r ".services[0].discovery[0].$1"; }
+state_is() { [ "$(source_value state)" = "$1" ]; }
+
+# fails DESCRIPTION REGULAR-EXPRESSION: the source comes to say so, and the replicas stay
+fails() {
+	local before
+	before=$(members)
+	wait_until 10 state_is failing
+	matches "$1: said in a sentence" "$(source_value problem)" "$2"
+	is "$1: the replicas stay" "$(members)" "$before"
+}
+recovers() { # description
+	check "$1: then it is well again" wait_until 25 state_is good
+	sleep 0.3 # a watch that ends at once counts as one more failure
+}
+
+# stays DESCRIPTION COMMAND...: the command causes no new ring
+stays() {
+	local generation
+	generation=$(ring_generation chat)
+	"${@:2}"
+	is "$1: no new ring" "$(ring_generation chat)" "$generation"
+}
+
+a0=10.0.2.10 a1=10.0.2.11 a2=10.0.2.12 a3=10.0.2.13
+b0=fd00:2::10 b1=fd00:2::11 b2=fd00:2::12 b3=fd00:2::13
+m0="llm-0 active $a0,$b0" m1="llm-1 active $a1,$b1" m2="llm-2 active $a2,$b2" m3="llm-3 active $a3,$b3"
+
+# --- the beginning: nobody is there -------------------------------------------------------------------------
+
+echo first-token >"$scratch/token"
+echo default >"$scratch/namespace"
+: >"$scratch/ca.pem"
+configuration http://127.0.0.1:6443 >"$run/agent.yaml"
+check "the configuration is good" "$build/warmpathd" --check -c "$run/agent.yaml"
+check "warmpathd starts without the API server" tools/lab agent start
+fails "no API server" '127.0.0.1:6443 cannot be asked: .*(refused|connect)'
+is "no API server: it has never answered" "$(source_value age_seconds)" null
+matches "and status warns of it" "$(warmpath status)" 'warning: service chat: kubernetes in-cluster/llm: .*6443'
+
+api_start
+api token first-token
+# five IPv4 and five IPv6 slices, more than one page of a list
+api slice v4-a IPv4 http:8001 "llm-0=$a0" "llm-1=$a1" "llm-9=10.0.2.99,unready"
+api slice v6-a IPv6 http:8001 "llm-0=$b0" "llm-1=$b1"
+for part in b c d e f g; do
+	api slice "v4-$part" IPv4 http:8001
+	api slice "v6-$part" IPv6 http:8001
+done
+become "a list in two pages" "$m0" "$m1"
+recovers "a list in two pages"
+matches "service show has the source" "$(warmpath service show)" 'chat +kubernetes in-cluster/llm +good +4 +[0-9]+ s ago'
+
+# --- add, change, terminate, remove, under traffic ---------------------------------------------------------------
+
+ids 200 >"$scratch/ids"
+homes llm-0,llm-1 <"$scratch/ids" >"$scratch/homes-2"
+homes llm-0,llm-1,llm-2 <"$scratch/ids" >"$scratch/homes-3"
+traffic_start datagrams "$scratch/ids" client --rate 400 8000 10.9.9.9
+api slice v4-b IPv4 http:8001 "llm-2=$a2"
+api slice v6-b IPv6 http:8001 "llm-2=$b2"
+become "a pod is added, in slices of its own" "$m0" "$m1" "$m2"
+routes chat <"$scratch/ids" >"$scratch/routes"
+same "and has its place on the ring by its name" "$scratch/routes" "$scratch/homes-3"
+stays "the last event once more, a bookmark" eval 'api again; api bookmark; wait_until 5 state_is good'
+api slice v4-b IPv4 http:8001 "llm-2=$a2,terminating"
+api slice v6-b IPv6 http:8001 "llm-2=$b2,terminating"
+become "a pod that terminates is drained" "$m0" "$m1" "llm-2 draining $a2,$b2"
+routes chat <"$scratch/ids" >"$scratch/routes"
+same "its conversations are spread over the others" "$scratch/routes" "$scratch/homes-2"
+api delete v4-b
+api delete v6-b
+become "a slice is deleted" "$m0" "$m1"
+sleep 0.5
+traffic_stop datagrams
+traffic_is_whole datagrams
+is "no id was answered by any but its two homes" \
+	"$(unexpected "$scratch/datagrams.ledger" "$scratch/homes-2" "$scratch/homes-3")" ""
+
+api slice v4-a IPv4 http:8001 "llm-0=$a0" "llm-1=$a3"
+api slice v6-a IPv6 http:8001 "llm-0=$b0" "llm-1=$b3"
+become "an address changes" "$m0" "llm-1 active $a3,$b3"
+routes chat <"$scratch/ids" >"$scratch/routes"
+same "which moves nobody" "$scratch/routes" "$scratch/homes-2"
+api slice v4-a IPv4 http:8001 "llm-0=$a0" "llm-1=$a1"
+api slice v6-a IPv6 http:8001 "llm-0=$b0" "llm-1=$b1"
+become "and changes back" "$m0" "$m1"
+incarnation() { warmpath replica list --json | jq --arg name "$1" '.replicas[] | select(.name == $name) | .incarnation'; }
+before=$(incarnation llm-0)
+api slice v4-a IPv4 http:8001 "llm-0=$a0,another-pod" "llm-1=$a1"
+check "another pod of the same name and address is another life" wait_until 5 eval "[ \$(incarnation llm-0) -gt $before ]"
+api slice v4-a IPv4 http:8001 "llm-0=$a0,another-pod" "llm-1=$a1" "-=10.0.2.77"
+check "who has no IPv6 address is left out, and said" \
+	wait_until 5 eval 'warmpath service show | grep -q "10.0.2.77 has no IPv6 address"'
+api slice v4-a IPv4 other:8001 "llm-0=$a0,another-pod" "llm-1=$a1"
+api slice v4-a IPv4 http:8001 "llm-0=$a0,another-pod" "llm-1=$a1"
+become "a port that is away for a moment" "$m0" "$m1"
+
+# --- streams in pieces, cut, ended, with errors ------------------------------------------------------------------
+
+api pieces 1
+api slice v4-b IPv4 http:8001 "llm-2=$a2"
+api slice v6-b IPv6 http:8001 "llm-2=$b2"
+become "events that come byte by byte" "$m0" "$m1" "$m2"
+before=$(requests 'watch v1 200')
+api cut
+check "a stream cut in the middle of a line is watched again" wait_until 15 requested 'watch v1 200' "$before"
+recovers "a stream cut in the middle of a line"
+api slice v4-b IPv4 http:8001
+api slice v6-b IPv6 http:8001
+become "and goes on where it was, byte by byte" "$m0" "$m1"
+api pieces 0
+
+before=$(requests 'watch v1 200') lists=$(requests list)
+stays "a clean end" eval 'api end; wait_until 15 requested "watch v1 200" '"$before"
+is "a clean end: no list" "$(requests list)" "$lists"
+before=$(requests 'list v1 200')
+stays "ERROR 410 in the stream" eval 'api error 410; wait_until 15 requested "list v1 200" '"$before"
+check "the list comes in pages" wait_until 15 requested 'list v1 continue 200' 0
+# away while the past is forgotten: 410 as a status
+api expire
+api slice v4-b IPv4 http:8001 "llm-2=$a2"
+api slice v6-b IPv6 http:8001 "llm-2=$b2"
+become "changes before the past is forgotten" "$m0" "$m1" "$m2"
+api refuse 500 1
+api cut
+api delete v4-b
+api delete v6-b
+api expire
+become "410 as a status: listed anew, and who has gone meanwhile is gone" "$m0" "$m1"
+check "it was a status" test "$(requests 'watch v1 410')" -ge 1
+recovers "410 as a status"
+api error 500
+fails "ERROR 500 in the stream" 'the watch has ended with an error: too old resource version'
+recovers "ERROR 500 in the stream"
+api garbage
+fails "a line that is no event" 'is not a JSON object'
+recovers "a line that is no event"
+
+# --- refusals ---------------------------------------------------------------------------------------------------
+
+api refuse 429 2 1
+api end
+fails "429" 'status 429: refused on command'
+recovers "429"
+api refuse 403 2
+api end
+fails "403" 'does not allow it to list and watch endpointslices in namespace default \(403\)'
+recovers "403"
+api token second-token
+api end
+fails "401" "refuses the token in $scratch/token \\(401\\): give it a valid one"
+echo second-token >"$scratch/token"
+recovers "401, with the token renewed"
+# a token that is renewed between two requests is not even noticed
+api token third-token
+echo third-token >"$scratch/token"
+before=$(requests 'watch v1 200') failures=$(source_value failures)
+api end
+check "a renewed token is read" wait_until 15 requested 'watch v1 200' "$before"
+is "without a failure" "$(source_value failures)" "$failures"
+api version v1 off
+api error 410
+before=$(requests 'watch v1beta1 200')
+check "an older server: v1beta1" wait_until 15 requested 'watch v1beta1 200' 0
+is "an older server: it is well" "$(source_value state) $(members | wc -l)" "good 2"
+api version v1 on
+
+# --- silence ----------------------------------------------------------------------------------------------------
+
+api silent on
+api cut
+check "a server that takes requests without a word is waited for" wait_until 15 requested 'watch v1' "$(requests 'watch v1 200')"
+is "while the replicas stay" "$(members)" "$(printf '%s\n' "$m0" "$m1")"
+check "and warmpathd answers" warmpath status
+check "reload" warmpath reload
+api silent off
+
+api_stop
+check "dead: the watch is cut" wait_until 10 state_is failing
+age=$(source_value age_seconds)
+check "dead: the age of the set grows" wait_until 5 eval "[ \$(source_value age_seconds | cut -d . -f 1) -gt ${age%.*} ]"
+check "a new warmpathd" eval 'tools/lab agent kill; tools/lab agent start'
+is "dead: a new warmpathd keeps the replicas, too" "$(members)" "$(printf '%s\n' "$m0" "$m1")"
+routes chat <"$scratch/ids" >"$scratch/routes"
+same "dead: and routes as before" "$scratch/routes" "$scratch/homes-2"
+fails "dead" '6443 cannot be asked'
+api_start
+api token third-token
+api slice v4-a IPv4 http:8001 "llm-0=$a0,another-pod" "llm-3=$a3"
+api slice v6-a IPv6 http:8001 "llm-0=$b0" "llm-3=$b3"
+check "back: it is asked again" wait_until 40 state_is good
+become "back: its set counts again" "$m0" "$m3"
+
+# --- another configuration ---------------------------------------------------------------------------------------
+
+sed -i "s|^    replicas: \\[\\]|    replicas:\\n      - { name: llm-1, addresses: [\"$a1\", \"$b1\"], port: 8001, weight: 1.0 }|" "$run/agent.yaml"
+generation=$(ring_generation chat)
+check "a replica of the file beside those found" warmpath reload
+become "a replica of the file beside those found" "$m0" "$m1" "$m3"
+is "one new ring for it" "$(ring_generation chat)" $((generation + 1))
+stays "a reload without a change" warmpath reload
+sed -i '/^    discovery:/,/^        weight/d; s/^    replicas:/    discovery: []\n&/' "$run/agent.yaml"
+check "without discovery" warmpath reload
+become "without discovery only the file's replica is left" "$m1"
+api_stop
