@@ -79,6 +79,7 @@ enum event_kind {
 	EVENT_DECISION = 1,
 	EVENT_COMPLETION = 2,
 	EVENT_REFUSAL = 3,
+	EVENT_MOVE = 4,
 };
 
 /* Replicas whose loads a decision event carries, at most: those walked over first, then others by name. */
@@ -156,5 +157,21 @@ struct event_refusal {
 	__u32 refused_in_a_row; /* this one counted; 0 with REFUSAL_ABORTED after it has answered others */
 };
 _Static_assert(sizeof(struct event_refusal) == 64 + 8 + 64 + 8, "layout");
+
+/*
+ * A connection has moved to another replica, and its socket at the former one is to be closed by a reset from there: XDP sends one packet
+ * for one, and that one is the request on its way. Always written; not in shape node-local, where the new socket takes the place of the
+ * old one. Ports are in network byte order, sequence numbers in host byte order.
+ */
+struct event_move {
+	struct event_header header; /* id_hash: 0 */
+	struct address replica_address;
+	__u32 replica; /* the former one's slot */
+	__be16 replica_port;
+	__be16 client_port;    /* as the former replica knows it */
+	__u32 sequence;	       /* what its socket expects next */
+	__u32 acknowledgement; /* of all that it has sent */
+};
+_Static_assert(sizeof(struct event_move) == 64 + 16 + 16, "layout");
 
 #endif /* WARMPATH_DECISION_H */

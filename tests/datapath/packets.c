@@ -93,7 +93,7 @@ static int build_tcp(const struct packet_spec *spec, uint8_t *bytes)
 	put32(bytes + 8, spec->acknowledgement);
 	bytes[12] = header / 4 << 4;
 	bytes[13] = spec->tcp_flags;
-	put16(bytes + 14, 0xfaf0);
+	put16(bytes + 14, spec->window_closed ? 0 : 0xfaf0);
 	put16(bytes + 18, spec->urgent_pointer);
 	memcpy(bytes + 20, spec->tcp_options, spec->tcp_options_length);
 	if (spec->payload_length)

@@ -63,6 +63,7 @@ struct packet_spec {
 	uint32_t acknowledgement;
 	uint8_t tcp_flags;
 	uint16_t urgent_pointer;
+	bool window_closed; /* 0, else 64,240 */
 	uint8_t tcp_options[40];
 	int tcp_options_length;
 	uint8_t icmp_type;

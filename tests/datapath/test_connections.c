@@ -16,6 +16,7 @@
 #include <warmpath/contact.h>
 #include <warmpath/decision.h>
 
+#include "agent/quiet_close.h"
 #include "dialogue.h"
 #include "expect.h"
 
@@ -82,8 +83,10 @@ static uint32_t charged_to(const struct world_replica *replica)
 struct seen {
 	int decisions;
 	int refusals;
+	int moves;
 	struct event_decision decision; /* the last */
 	struct event_refusal refusal;
+	struct event_move move;
 };
 
 static int take(void *context, void *data, size_t size)
@@ -98,6 +101,9 @@ static int take(void *context, void *data, size_t size)
 	} else if (header->kind == EVENT_REFUSAL) {
 		seen->refusals++;
 		memcpy(&seen->refusal, data, sizeof(seen->refusal));
+	} else if (header->kind == EVENT_MOVE) {
+		seen->moves++;
+		memcpy(&seen->move, data, sizeof(seen->move));
 	}
 	return 0;
 }
@@ -167,6 +173,37 @@ static void the_first_request_is_handed_to_its_home(void **unused)
 	assert_int_equal(contact_of(owner).answered, 1);
 }
 
+/* What is sent to the former owner in the client's name: a reset that its socket takes at once. */
+static void expect_quiet_close(const struct dialogue *dialogue, const struct world_replica *former,
+			       uint32_t sequence)
+{
+	struct packet_spec reset = {
+		.family = ipv6 ? AF_INET6 : AF_INET,
+		.protocol = IPPROTO_TCP,
+		.hop_limit = 64,
+		.dont_fragment = true,
+		.source_port = dialogue->client_port,
+		.destination_port = former->port,
+		.sequence = sequence,
+		.acknowledgement = dialogue->service_next,
+		.tcp_flags = RST | ACK,
+		.window_closed = true,
+	};
+	unsigned char packet[QUIET_CLOSE_PACKET_MAX];
+	static uint8_t expected[PACKET_SIZE_MAX];
+	struct seen seen = read_events();
+	int length;
+
+	assert_int_equal(seen.moves, 1);
+	strcpy(reset.source, ipv6 ? CLIENT6 : CLIENT4);
+	strcpy(reset.destination, ipv6 ? former->ipv6 : former->ipv4);
+	length = packet_build_ip(&reset, expected);
+	assert_int_equal(quiet_close_build(&seen.move, packet), length);
+	if (!ipv6)
+		memcpy(packet + 10, expected + 10, 2); /* the kernel's to fill in */
+	assert_memory_equal(packet, expected, length);
+}
+
 static void a_request_to_another_home_moves_the_connection(void **unused)
 {
 	struct dialogue dialogue = connected(42002);
@@ -179,6 +216,7 @@ static void a_request_to_another_home_moves_the_connection(void **unused)
 	next = dialogue.client_next;
 	second = hand_over(&dialogue, request_to_other(first, NULL));
 	assert_ptr_not_equal(second, first);
+	expect_quiet_close(&dialogue, first, next);
 	/* whatever the old owner says now, the client hears nothing of it */
 	segment = dialogue_reply(&dialogue, first, dialogue.service_next, next, ACK | FIN, NULL);
 	dialogue_expect(&segment, reset_stale_socket);

@@ -275,6 +275,7 @@ static int begin(struct agent *agent, struct error *error)
 	int result;
 
 	agent->pins.lock = -1;
+	agent->quiet_close.ipv4 = agent->quiet_close.ipv6 = -1;
 	agent->config = agent_load_config(agent->config_path, error);
 	if (!agent->config)
 		return -EINVAL;
@@ -295,6 +296,8 @@ int agent_start(struct agent *agent, struct error *error)
 
 	if (result)
 		return result;
+	/* while there are the privileges for it */
+	quiet_close_open(&agent->quiet_close);
 	clock_gettime(CLOCK_MONOTONIC, &agent->started);
 	clock_gettime(CLOCK_REALTIME, &agent->loaded);
 	result = datapath_open(&agent->datapath, &agent->pins, agent->config, error);
@@ -344,6 +347,7 @@ void agent_stop(struct agent *agent)
 	datapath_close(&agent->datapath);
 	pins_close(&agent->pins);
 	netlink_close(&agent->netlink);
+	quiet_close_close(&agent->quiet_close);
 	agent_drop_config(agent->config);
 	agent->config = NULL;
 }

@@ -16,6 +16,7 @@
 #include "agent/neighbours.h"
 #include "agent/netlink.h"
 #include "agent/pins.h"
+#include "agent/quiet_close.h"
 #include "agent/routing.h"
 #include "agent/service_manager.h"
 #include "lib/config.h"
@@ -42,6 +43,7 @@ struct agent {
 	struct service_manager service_manager;
 	struct control *control;
 	struct events *events_reader;
+	struct quiet_close quiet_close;
 	struct discovery *discovery; /* NULL until the event loop runs */
 	uv_signal_t signals[3];
 	uv_poll_t netlink_events;

@@ -11,6 +11,7 @@
 
 #include "agent/agent.h"
 #include "agent/control.h"
+#include "agent/quiet_close.h"
 #include "lib/log.h"
 
 /* Read at one go; then the loop sees to its other work. */
@@ -153,6 +154,10 @@ static int on_event(void *context, void *data, size_t size)
 	struct events *events = context;
 	const struct event_header *header = data;
 
+	if (size >= sizeof(struct event_move) && header->kind == EVENT_MOVE) {
+		quiet_close_send(&events->agent->quiet_close, data);
+		return --events->budget > 0 ? 0 : -EAGAIN;
+	}
 	if (size >= sizeof(struct event_refusal) && header->kind == EVENT_REFUSAL)
 		take_refusal(events->agent, data);
 	if (size >= sizeof(*header) &&

@@ -1,0 +1,65 @@
+#!/bin/bash
+# Connections that move leave nothing behind: the socket at the former replica is closed at once, and the client hears nothing of it. A replica
+# whose server has gone costs one request a sentence, and the agent says which replica it was.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+lab_up --replicas 3 --mode native --servers http
+agent_up --mode native --services api
+check "the replicas take connections over" tools/lab handoff start
+ids 30 >"$scratch/ids"
+homes llm-0,llm-1,llm-2 <"$scratch/ids" | awk '{print $2}' >"$scratch/homes"
+
+established() { # of all replicas: "NAME COUNT", of those that have any
+	local number count
+	for number in 0 1 2; do
+		count=$(in_host llm-$number ss -Htn state established "sport = :8001" | wc -l)
+		[ "$count" = 0 ] || echo "llm-$number $count"
+	done
+}
+only_at() { [ "$(established)" = "$1 1" ]; }
+
+# client ADDRESS: one connection, a request for each id on standard input; says who answered, or what went wrong
+client() {
+	in_host client python3 -uc '
+import http.client, sys
+connection = http.client.HTTPConnection(sys.argv[1], 8000, timeout=20)
+for line in sys.stdin:
+    try:
+        connection.request("GET", "/x", headers={"x-conversation-id": line.strip()})
+        answer = connection.getresponse()
+        print(answer.read().decode().split()[0] if answer.status == 200 else answer.status)
+    except OSError as error:
+        print(error)
+' "$1"
+}
+
+all_answered() { [ "$(wc -l <"$scratch/answers")" = 30 ]; }
+for address in 10.9.9.8 fd00:9::8; do
+	mkfifo "$scratch/requests"
+	client "$address" <"$scratch/requests" >"$scratch/answers" &
+	exec 5>"$scratch/requests"
+	cat "$scratch/ids" >&5
+	wait_until 60 all_answered
+	same "$address: each request of one connection is answered by the home of its conversation" "$scratch/answers" "$scratch/homes"
+	wait_until 10 only_at "$(tail -n 1 "$scratch/homes")"
+	is "$address: only the last replica has a socket of it" "$(established)" "$(tail -n 1 "$scratch/homes") 1"
+	exec 5>&-
+	wait
+	rm "$scratch/requests"
+done
+is "no replica had to be told so a second time" "$(counter reset_stale_socket)" 0
+
+# the server of the first id's home ends, and does not come back
+gone=$(head -n 1 "$scratch/homes")
+one=$(head -n 1 "$scratch/ids")
+tools/lab servers stop "$gone"
+answers=$(printf '%s\n' "$one" "$one" | client 10.9.9.8)
+is "the request that its replica refuses is answered at once" "$(head -n 1 <<<"$answers")" 503
+matches "and the next one elsewhere" "$(tail -n 1 <<<"$answers")" '^llm-[0-9]$'
+told() { grep -q "replica $gone of service api refuses connections" "$(tools/lab path run)/agent.log"; }
+wait_until 10 told
+check "the agent says which replica refuses" told
+tools/lab servers start "$gone"
+back() { [ "$(client 10.9.9.8 <<<"$one")" = "$gone" ]; }
+check "the replica serves its conversations again once its server is back" wait_until 20 back
