@@ -30,7 +30,7 @@
 #define RING_INDEX_BITS_MAX 20
 #define REPLICA_NAME_SIZE   64 /* with the closing NUL: names have 1 to 63 characters */
 #define SERVICE_NAME_SIZE   32
-#define ADDRESS_TEXT_SIZE   64
+#define ADDRESS_TEXT_SIZE   60
 #define ID_LENGTH_MAX	    128 /* semantics.md section 2; also one BLAKE2b block */
 
 /*
@@ -167,19 +167,21 @@ struct replica {
 	char name[REPLICA_NAME_SIZE];
 	char address_text
 		[ADDRESS_TEXT_SIZE]; /* for the reader of a dump; "10.0.2.10:8001, [fd00:2::10]:8001" may be cut */
+	__u32 process; /* health: a hash of what it says about its start; another one: it was restarted; 0: not known */
 	enum replica_state state;
 	enum replica_source source;
 	__u32 service;	   /* index into `services` */
 	__u32 incarnation; /* one life of the replica; another number voids its placements */
 	__u32 weight_thousandths;
-	__u32 overridden;    /* OVERRIDE_* */
+	__u16 overridden; /* OVERRIDE_* */
+	__u16 share_thousandths; /* slow start: of its weight it has so much on the ring now; 0: all of it */
 	struct address ipv4; /* mapped; all zero: none */
 	struct address ipv6; /* all zero: none */
 	__be16 port;
 	__u16 held; /* HELD_*: `state` follows from it */
 	__u32 life; /* discovery: which server of that name it is (a hash of the pod's UID); 0: not known */
 };
-_Static_assert(sizeof(struct replica) == 64 + 64 + 24 + 32 + 8, "layout");
+_Static_assert(sizeof(struct replica) == 64 + 60 + 28 + 32 + 8, "layout");
 
 /* Hash `replica_addresses`: where replies come from -> replica. The first question asked of a packet that is not to a service. */
 struct replica_address_key {

@@ -327,6 +327,17 @@ static bool is_words(const struct schema_key *key)
 	return key->kind == SCHEMA_NAME || key->kind == SCHEMA_TEXT;
 }
 
+static bool may_be_none(const struct schema_key *key)
+{
+	const struct schema_choice *choice;
+
+	for (choice = key->choices; choice && choice->word; choice++) {
+		if (strcmp(choice->word, "none") == 0)
+			return true;
+	}
+	return key->none_allowed;
+}
+
 static void each_wrong_kind_is_refused(void **state)
 {
 	unsigned int i;
@@ -350,7 +361,7 @@ static void each_wrong_kind_is_refused(void **state)
 			expect_refused(key, "nonsense", false);
 		if (is_words(key))
 			expect_refused(key, "two words", true);
-		if (!key->none_allowed && !is_words(key) && key->kind != SCHEMA_SECTION)
+		if (!may_be_none(key) && !is_words(key) && key->kind != SCHEMA_SECTION)
 			expect_refused(key, "none", false);
 	}
 }
@@ -473,6 +484,17 @@ static void the_example_is_read_as_written(void **state)
 	assert_int_equal(config.limits.requests, 65536);
 	assert_int_equal(config.limits.fragments, 8192);
 	assert_int_equal(config.trace.decisions_per_second, 1000);
+	assert_int_equal(config.services[0].health.check, HEALTH_CHECK_HTTP);
+	assert_string_equal(config.services[0].health.path, "/health");
+	assert_int_equal(config.services[0].health.status, 200);
+	assert_int_equal(config.services[0].health.port, 8001);
+	assert_int_equal(config.services[0].health.interval_milliseconds, 2000);
+	assert_int_equal(config.services[0].health.timeout_milliseconds, 1000);
+	assert_int_equal(config.services[0].health.fall, 3);
+	assert_int_equal(config.services[0].health.rise, 2);
+	assert_int_equal(config.services[0].health.passive_failures, 0);
+	assert_int_equal(config.services[0].health.slow_start_milliseconds, 30000);
+	assert_int_equal(config.services[1].health.port, 0);
 	assert_int_equal(config.interface_count, 1);
 	assert_string_equal(config.interfaces[0].name, "eth0");
 	assert_int_equal(config.interfaces[0].mode, ATTACH_AUTO);
@@ -613,6 +635,17 @@ static void keys_that_do_not_go_together(void **state)
 		 "role is \"both\"; allowed: one of router, replica"},
 		{"  - name: eth0\n", "  - {name: eth0, mode: tc}\n  - name: eth0\n", 1,
 		 "interface eth0 is listed twice"},
+		{"timeout: 1 ", "timeout: 2.001 ", 1,
+		 "service chat: health.timeout must not be longer than health.interval"},
+		{"check: http                   #", "check: tcp #", 1,
+		 "services[0].health.path is only allowed with check: http"},
+		{"check: tcp\n", "check: none\n", 1,
+		 "services[1].health.interval is only allowed with check: tcp or http"},
+		{"path: /health   ", "path: \"/he alth\"   ", 1,
+		 "service chat: health.path \"/he alth\" has a character"},
+		{"slow_start: 30 ", "slow_start: 0.5 ", 1,
+		 "services[0].health.slow_start is \"0.5\"; allowed: a number from 1 to 3600 with at most 3 "
+		 "digits after the point, or none"},
 		{"pin_path: /sys", "pin_path: [/sys", 1, "not valid YAML"},
 		{"services:\n", "---\nservices:\n", 1, "a second document begins here"},
 	};

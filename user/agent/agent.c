@@ -15,7 +15,9 @@
 #include "agent/flow_table.h"
 #include "agent/forwarding.h"
 #include "agent/handoff_settings.h"
+#include "agent/health.h"
 #include "agent/reconcile.h"
+#include "agent/slow_start.h"
 #include "lib/log.h"
 
 #define UPKEEP_MILLISECONDS 10000
@@ -63,13 +65,17 @@ struct slot_usage agent_slot_usage(struct agent *agent)
  */
 static int apply_next(struct agent *agent, struct routing *next, bool first, struct error *error)
 {
-	int result =
-		apply_routing(&agent->datapath, &agent->routing, next, first, &agent->rings, error);
 	struct error reading;
+	int result;
 
+	slow_start_begin(&agent->routing, next);
+	result =
+		apply_routing(&agent->datapath, &agent->routing, next, first, &agent->rings, error);
 	if (!result) {
 		agent->routing = *next;
 		neighbours_refresh(&agent->neighbours, &agent->routing);
+		slow_start_follow(agent->slow_start);
+		health_follow(agent->health);
 		return 0;
 	}
 	memcpy(next->settings, agent->routing.settings, sizeof(next->settings));
@@ -408,6 +414,10 @@ int agent_run(struct agent *agent, struct error *error)
 		result = events_open(agent, &agent->events_reader, error);
 	if (!result)
 		result = discovery_open(agent, &agent->discovery, error);
+	if (!result)
+		result = slow_start_open(agent, &agent->slow_start, error);
+	if (!result)
+		result = health_open(agent, &agent->health, error);
 	if (!result) {
 		log_info("ready");
 		service_manager_ready(&agent->service_manager, &agent->loop);
@@ -415,6 +425,10 @@ int agent_run(struct agent *agent, struct error *error)
 	}
 	discovery_close(agent->discovery);
 	agent->discovery = NULL;
+	health_close(agent->health);
+	slow_start_close(agent->slow_start);
+	agent->health = NULL;
+	agent->slow_start = NULL;
 	events_close(agent->events_reader);
 	control_close(agent->control);
 	uv_walk(&agent->loop, close_handle, NULL);

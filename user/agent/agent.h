@@ -45,6 +45,8 @@ struct agent {
 	struct events *events_reader;
 	struct quiet_close quiet_close;
 	struct discovery *discovery; /* NULL until the event loop runs */
+	struct health *health;
+	struct slow_start *slow_start;
 	uv_signal_t signals[3];
 	uv_poll_t netlink_events;
 	uv_timer_t upkeep; /* every few seconds */

@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "agent/flow_table.h"
+#include "agent/health.h"
 #include "lib/address.h"
 #include "lib/control.h"
 #include "lib/log.h"
@@ -59,11 +60,12 @@ static json_t *replica_json(struct agent *agent, __u32 slot, const double *share
 	const struct ring *ring = &agent->rings.ring[replica->service];
 	struct replica_load load = {0};
 	int member = -1;
+	json_t *object;
 
 	bpf_map_lookup_elem(agent->datapath.replica_loads, &slot, &load);
 	if (replica->state == REPLICA_ACTIVE && agent->rings.built[replica->service])
 		member = ring_find_member(ring, replica->name);
-	return json_pack(
+	object = json_pack(
 		"{s:s, s:s, s:s, s:s, s:o, s:i, s:f, s:f, s:i, s:i, s:i, s:i, s:i, s:I, s:I}",
 		"service", agent->routing.services[replica->service].name, "name", replica->name,
 		"state", replica_state_name(replica->state), "source", source_name(replica->source),
@@ -72,11 +74,16 @@ static json_t *replica_json(struct agent *agent, __u32 slot, const double *share
 		"points",
 		member >= 0 ? (int)ring_weight_points(
 				      agent->routing.settings[replica->service]->ring.vnodes,
-				      replica->weight_thousandths)
+				      replica_ring_weight(replica))
 			    : 0,
 		"slot", (int)slot, "incarnation", (int)replica->incarnation, "flows",
 		(int)flows[slot], "requests", (int)load.requests, "tokens", (json_int_t)load.tokens,
 		"decisions", (json_int_t)load.decisions);
+	json_object_set_new(object, "health", health_json(agent->health, slot));
+	json_object_set_new(
+		object, "slow_start",
+		json_real(replica->share_thousandths ? replica->share_thousandths / 1000.0 : 1.0));
+	return object;
 }
 
 static int by_name(const void *a, const void *b, void *context)

@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "agent/discovery.h"
+#include "agent/health.h"
 #include "lib/address.h"
 #include "lib/config_schema.h"
 #include "lib/control.h"
@@ -94,6 +95,34 @@ static json_t *services_json(const struct agent *agent)
 	return list;
 }
 
+/* The replicas that are down, and those that begin slowly. */
+static json_t *unwell_json(const struct agent *agent)
+{
+	json_t *list = json_array();
+	__u32 slot;
+
+	for (slot = 0; slot < REPLICAS_MAX; slot++) {
+		const struct replica *replica = &agent->routing.replicas[slot];
+		bool down = replica->state == REPLICA_DOWN;
+		json_t *object, *health;
+
+		if (!replica_in_set(replica) || (!down && !replica->share_thousandths))
+			continue;
+		object = json_pack("{s:s, s:s, s:s}", "service",
+				   agent->routing.services[replica->service].name, "name",
+				   replica->name, "state", down ? "down" : "active");
+		health = health_json(agent->health, slot);
+		if (down)
+			json_object_update_missing(object, health);
+		else
+			json_object_set_new(object, "slow_start",
+					    json_real(replica->share_thousandths / 1000.0));
+		json_decref(health);
+		json_array_append_new(list, object);
+	}
+	return list;
+}
+
 static json_t *time_json(const struct timespec *time)
 {
 	char text[32];
@@ -130,6 +159,7 @@ int command_status(struct agent *agent, const json_t *message, json_t *answer, s
 	json_object_set_new(answer, "adopted", json_boolean(agent->datapath.adopted));
 	json_object_set_new(answer, "interfaces", interfaces);
 	json_object_set_new(answer, "services", services_json(agent));
+	json_object_set_new(answer, "unwell", unwell_json(agent));
 	json_object_set_new(answer, "warnings", warnings);
 	return 0;
 }

@@ -33,7 +33,7 @@ int rings_build(struct ring *ring, const struct routing *routing, __u32 service,
 			continue;
 		replicas[count].name = replica->name;
 		replicas[count].slot = slot;
-		replicas[count].weight_thousandths = replica->weight_thousandths;
+		replicas[count].weight_thousandths = replica_ring_weight(replica);
 		count++;
 	}
 	result = ring_build(ring, &ring_settings, replicas, count, error);

@@ -45,6 +45,16 @@ void routing_hold(struct replica *replica, enum replica_hold reason, bool held)
 		replica->state = REPLICA_ACTIVE;
 }
 
+__u32 replica_ring_weight(const struct replica *replica)
+{
+	__u64 weight = replica->weight_thousandths;
+
+	if (!replica->share_thousandths || replica->share_thousandths >= 1000)
+		return weight;
+	weight = weight * replica->share_thousandths / 1000;
+	return weight ? weight : 1;
+}
+
 bool replica_has_traffic(const struct replica *replica)
 {
 	return replica->state != REPLICA_UNUSED &&
@@ -219,14 +229,21 @@ int routing_place_replica(struct routing *routing, __u32 service,
 	replica->state = before.state;
 	replica->held = before.held;
 	replica->life = before.life;
+	replica->process = before.process;
+	replica->share_thousandths = before.share_thousandths;
 	replica->incarnation = before.incarnation;
 	if (!replica_in_set(&before)) {
 		replica->state = REPLICA_ACTIVE;
 		replica->held = 0;
 		replica->life = 0;
+		replica->process = 0;
+		replica->share_thousandths = 0;
 		replica->incarnation++;
 	} else {
-		replica->incarnation += !same_addresses(replica, &before);
+		if (!same_addresses(replica, &before)) {
+			replica->process = 0;
+			replica->incarnation++;
+		}
 		routing_hold(replica, HELD_BY_DISCOVERY,
 			     source == REPLICA_FROM_DISCOVERY && (before.held & HELD_BY_DISCOVERY));
 	}

@@ -67,6 +67,9 @@ bool replica_has_traffic(const struct replica *replica);
  */
 void routing_hold(struct replica *replica, enum replica_hold reason, bool held);
 
+/* The weight with which the replica is on the ring, in thousandths: its own, or so much of it as slow start gives it. */
+__u32 replica_ring_weight(const struct replica *replica);
+
 /* --- changes at run time: each 0 (or the slot), or a negative errno with a sentence ------------------------ */
 
 int routing_add_replica(struct routing *routing, __u32 service, const struct config_replica *wanted,

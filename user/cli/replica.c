@@ -53,23 +53,56 @@ static void print_addresses(struct table *table, const json_t *replica)
 	table_cell(table, "%s", neighbour);
 }
 
+/* "1", or "1 (30 %)" of it during slow start. */
+static void print_weight(struct table *table, const json_t *replica)
+{
+	double weight = json_number_value(json_object_get(replica, "weight"));
+	double share = json_number_value(json_object_get(replica, "slow_start"));
+
+	if (share < 1)
+		table_cell(table, "%g (%g %%)", weight, 100 * share);
+	else
+		table_cell(table, "%g", weight);
+}
+
+/* The time of a day of "2026-11-30T08:23:33Z". */
+static const char *time_of_day(const char *time)
+{
+	return strchr(time, 'T') ? strchr(time, 'T') + 1 : time;
+}
+
+static void print_health(struct table *table, const json_t *replica)
+{
+	const json_t *health = json_object_get(replica, "health");
+	const char *state = client_text(health, "state"), *since = client_text(health, "since");
+	const char *failure = client_text(health, "failure");
+
+	if (strcmp(state, "down") == 0)
+		table_cell(table, "%s since %s: %s", state, *since ? time_of_day(since) : "long",
+			   *failure ? failure : "not up yet after a restart of warmpathd");
+	else if (*since)
+		table_cell(table, "%s since %s", state, time_of_day(since));
+	else
+		table_cell(table, "%s", state);
+}
+
 static void print_replicas(const json_t *answer)
 {
 	static const char *const headings[] = {
 		"SERVICE", "NAME", "STATE",	  "ADDRESS", "NEIGHBOUR", "WEIGHT", "SHARE",
-		"POINTS",  "SLOT", "INCARNATION", "FLOWS",   "REQUESTS",  "TOKENS"};
+		"POINTS",  "SLOT", "INCARNATION", "FLOWS",   "REQUESTS",  "TOKENS", "HEALTH"};
 	struct table table;
 	json_t *replica;
 	size_t i;
 
-	table_begin(&table, 13, headings);
+	table_begin(&table, 14, headings);
 	json_array_foreach(json_object_get(answer, "replicas"), i, replica)
 	{
 		table_cell(&table, "%s", client_text(replica, "service"));
 		table_cell(&table, "%s", client_text(replica, "name"));
 		table_cell(&table, "%s", client_text(replica, "state"));
 		print_addresses(&table, replica);
-		table_cell(&table, "%g", json_number_value(json_object_get(replica, "weight")));
+		print_weight(&table, replica);
 		table_cell(&table, "%.2f %%",
 			   100 * json_number_value(json_object_get(replica, "share")));
 		table_cell(&table, "%lld", (long long)client_number(replica, "points"));
@@ -78,6 +111,7 @@ static void print_replicas(const json_t *answer)
 		table_cell(&table, "%lld", (long long)client_number(replica, "flows"));
 		table_cell(&table, "%lld", (long long)client_number(replica, "requests"));
 		table_cell(&table, "%lld", (long long)client_number(replica, "tokens"));
+		print_health(&table, replica);
 	}
 	table_print(&table);
 }

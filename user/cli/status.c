@@ -3,11 +3,14 @@
  * warmpath status
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/discovery.h"
 #include "cli/table.h"
+
+#define UNWELL_MAX 10 /* replicas told one by one */
 
 static void print_interfaces(const json_t *interfaces)
 {
@@ -64,6 +67,35 @@ static void print_services(const json_t *services)
 	table_print(&table);
 }
 
+static void print_unwell(const json_t *unwell)
+{
+	json_t *replica;
+	size_t i;
+
+	json_array_foreach(unwell, i, replica)
+	{
+		const char *service = client_text(replica, "service");
+		const char *name = client_text(replica, "name");
+		const char *since = client_text(replica, "since");
+		const char *failure = client_text(replica, "failure");
+
+		if (i == 0)
+			putchar('\n');
+		if (i == UNWELL_MAX) {
+			printf("... and %zu more: see warmpath replica list\n",
+			       json_array_size(unwell) - i);
+			break;
+		}
+		if (strcmp(client_text(replica, "state"), "down") == 0)
+			printf("replica %s of service %s is down%s%s%s%s\n", name, service,
+			       *since ? " since " : "", since, *failure ? ": " : "", failure);
+		else
+			printf("replica %s of service %s begins slowly: %g %% of its share\n", name,
+			       service,
+			       100 * json_number_value(json_object_get(replica, "slow_start")));
+	}
+}
+
 static void print_status(const json_t *answer)
 {
 	const json_t *warnings = json_object_get(answer, "warnings");
@@ -82,6 +114,7 @@ static void print_status(const json_t *answer)
 	putchar('\n');
 	print_services(json_object_get(answer, "services"));
 	discovery_print(json_object_get(answer, "services"));
+	print_unwell(json_object_get(answer, "unwell"));
 	json_array_foreach(warnings, i, warning)
 		printf("%swarning: %s\n", i ? "" : "\n", json_string_value(warning));
 }

@@ -125,6 +125,27 @@ struct config_ring {
 	__u32 hash_key_length; /* 0: not keyed */
 };
 
+enum health_check_kind {
+	HEALTH_CHECK_NONE = 1,
+	HEALTH_CHECK_TCP = 2,  /* a connection is accepted */
+	HEALTH_CHECK_HTTP = 3, /* a GET is answered with the expected status */
+};
+
+#define HEALTH_PATH_SIZE 128
+
+struct config_health {
+	enum health_check_kind check;
+	char path[HEALTH_PATH_SIZE];
+	__u16 status;
+	__u16 port; /* host byte order; 0: the replica's own */
+	__u32 interval_milliseconds;
+	__u32 timeout_milliseconds;
+	__u32 rise;
+	__u32 fall;
+	__u32 passive_failures;	       /* 0: requests of users do not count */
+	__u32 slow_start_milliseconds; /* 0: a replica has its whole share at once */
+};
+
 struct config_service {
 	char name[SERVICE_NAME_SIZE];
 	struct config_addresses addresses;
@@ -141,6 +162,7 @@ struct config_service {
 	__u8 trust_token_headers;
 	struct config_ring ring;
 	struct policy_settings policy;
+	struct config_health health;
 	__u32 request_timeout_milliseconds;
 	struct config_replica *replicas;
 	unsigned int replica_count;

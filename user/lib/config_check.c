@@ -185,6 +185,23 @@ static void check_policy(struct check *check, const struct config_service *servi
 			service->name);
 }
 
+static void check_health(struct check *check, const struct config_service *service)
+{
+	const struct config_health *health = &service->health;
+
+	if (health->check == HEALTH_CHECK_NONE)
+		return;
+	if (health->timeout_milliseconds > health->interval_milliseconds)
+		PROBLEM(check, service->line,
+			"service %s: health.timeout must not be longer than health.interval, or checks of one "
+			"replica would overlap",
+			service->name);
+	if (strpbrk(health->path, " \t\r\n#") != NULL)
+		PROBLEM(check, service->line,
+			"service %s: health.path \"%s\" has a character that no path of a request has",
+			service->name, health->path);
+}
+
 static void check_ring(struct check *check, struct config_service *service)
 {
 	__u64 points = 0, smallest = 0;
@@ -398,6 +415,7 @@ void config_check(struct config *config, const char *name, struct config_problem
 		check_id(&check, service);
 		make_http_settings(&check, service);
 		check_policy(&check, service);
+		check_health(&check, service);
 		check_ring(&check, service);
 		load_hash_key(&check, service);
 		config_check_discovery(&check, service);

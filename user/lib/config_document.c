@@ -284,6 +284,16 @@ static const yaml_node_pair_t *find_pair(struct reader *reader, const yaml_node_
 	return NULL;
 }
 
+/* Whether `word` is among `words`: one, or "one or another". */
+static bool is_among(const char *word, const char *words)
+{
+	size_t length = strcspn(words, " ");
+
+	if (strlen(word) == length && memcmp(word, words, length) == 0)
+		return true;
+	return words[length] != '\0' && strcmp(word, words + length + strlen(" or ")) == 0;
+}
+
 /* Whether the key exists here, given the word of the sibling it depends on. */
 static bool key_applies(struct reader *reader, const yaml_node_t *mapping,
 			const struct schema_key *key)
@@ -296,7 +306,7 @@ static bool key_applies(struct reader *reader, const yaml_node_t *mapping,
 	sibling = find_pair(reader, mapping, key->only_with);
 	word = sibling ? scalar_text(yaml_document_get_node(reader->document, sibling->value))
 		       : NULL;
-	return word && strcmp(word, key->only_with_word) == 0;
+	return word && is_among(word, key->only_with_word);
 }
 
 static void unknown_key(struct reader *reader, const struct place *place, const yaml_node_t *node,

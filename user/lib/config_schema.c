@@ -3,79 +3,6 @@
 
 #include "lib/config.h"
 
-const struct schema_choice choices_log_level[] = {
-	{"error", LOG_LEVEL_ERROR},
-	{"warning", LOG_LEVEL_WARNING},
-	{"info", LOG_LEVEL_INFO},
-	{"debug", LOG_LEVEL_DEBUG},
-	{NULL, 0},
-};
-
-const struct schema_choice choices_role[] = {
-	{"router", ROLE_ROUTER},
-	{"replica", ROLE_REPLICA},
-	{NULL, 0},
-};
-
-const struct schema_choice choices_shape[] = {
-	{"inline", SHAPE_INLINE},
-	{"node-local", SHAPE_NODE_LOCAL},
-	{NULL, 0},
-};
-
-const struct schema_choice choices_attach_mode[] = {
-	{"native", ATTACH_NATIVE},
-	{"generic", ATTACH_GENERIC},
-	{"tc", ATTACH_TC},
-	{"auto", ATTACH_AUTO},
-	{NULL, 0},
-};
-
-const struct schema_choice choices_protocol[] = {
-	{"tcp", PROTOCOL_TCP},
-	{"udp", PROTOCOL_UDP},
-	{"any", PROTOCOL_ANY},
-	{NULL, 0},
-};
-
-const struct schema_choice choices_id_from[] = {
-	{"offset", ID_FROM_OFFSET},
-	{"address", ID_FROM_ADDRESS},
-	{"header", ID_FROM_HEADER},
-	{NULL, 0},
-};
-
-const struct schema_choice choices_dialect[] = {
-	{"llm-ring", RING_LLM},
-	{"replica-router", RING_REPLICA_ROUTER},
-	{NULL, 0},
-};
-
-const struct schema_choice choices_policy[] = {
-	{"round-robin", POLICY_ROUND_ROBIN}, {"mod-n", POLICY_MOD_N},
-	{"consistent", POLICY_CONSISTENT},   {"bounded", POLICY_BOUNDED},
-	{"llm-aware", POLICY_LLM_AWARE},     {NULL, 0},
-};
-
-const struct schema_choice choices_load_metric[] = {
-	{"requests", LOAD_REQUESTS},
-	{"tokens", LOAD_TOKENS},
-	{NULL, 0},
-};
-
-const struct schema_choice choices_discovery_from[] = {
-	{"dns", DISCOVERY_DNS},
-	{"kubernetes", DISCOVERY_KUBERNETES},
-	{NULL, 0},
-};
-
-const struct schema_choice choices_dns_records[] = {
-	{"a", DNS_RECORDS_A},
-	{"aaaa", DNS_RECORDS_AAAA},
-	{"srv", DNS_RECORDS_SRV},
-	{NULL, 0},
-};
-
 /* --- the table ------------------------------------------------------------------------------------------ */
 
 #define AT(structure, member)                         \
@@ -91,6 +18,8 @@ const struct schema_choice choices_dns_records[] = {
 #define ONLY_WITH_HEADER     .only_with = "from", .only_with_word = "header"
 #define ONLY_WITH_DNS	     .only_with = "from", .only_with_word = "dns"
 #define ONLY_WITH_KUBERNETES .only_with = "from", .only_with_word = "kubernetes"
+#define ONLY_WITH_CHECK	     .only_with = "check", .only_with_word = "tcp or http"
+#define ONLY_WITH_HTTP	     .only_with = "check", .only_with_word = "http"
 
 const struct schema_key config_schema[] = {
 	{.path = "pin_path",
@@ -319,6 +248,72 @@ const struct schema_key config_schema[] = {
 	 AT(config_service, policy.default_max_tokens),
 	 RANGE(0, REQUEST_TOKENS_MAX),
 	 .description = "tokens to generate where a request does not say"},
+
+	{.path = "services[].health",
+	 .kind = SCHEMA_SECTION,
+	 .description = "how sick replicas are found, and how replicas begin"},
+	{.path = "services[].health.check",
+	 .kind = SCHEMA_CHOICE,
+	 .choices = choices_health_check,
+	 AT(config_service, health.check),
+	 .description = "how each replica is asked whether it is well"},
+	{.path = "services[].health.path",
+	 .kind = SCHEMA_PATH,
+	 AT(config_service, health.path),
+	 ONLY_WITH_HTTP,
+	 .description = "path of the GET"},
+	{.path = "services[].health.status",
+	 .kind = SCHEMA_NUMBER,
+	 AT(config_service, health.status),
+	 RANGE(100, 599),
+	 ONLY_WITH_HTTP,
+	 .description = "HTTP status of a replica that is well"},
+	{.path = "services[].health.port",
+	 .kind = SCHEMA_NUMBER,
+	 AT(config_service, health.port),
+	 RANGE(1, 65535),
+	 OR_NONE(0),
+	 ONLY_WITH_CHECK,
+	 .description = "port that is asked instead of the replica's own"},
+	{.path = "services[].health.interval",
+	 .kind = SCHEMA_FRACTION,
+	 AT(config_service, health.interval_milliseconds),
+	 RANGE(100, 3600000),
+	 .digits = 3,
+	 ONLY_WITH_CHECK,
+	 .description = "seconds from one check of a replica to the next"},
+	{.path = "services[].health.timeout",
+	 .kind = SCHEMA_FRACTION,
+	 AT(config_service, health.timeout_milliseconds),
+	 RANGE(10, 60000),
+	 .digits = 3,
+	 ONLY_WITH_CHECK,
+	 .description = "seconds after which a check has failed"},
+	{.path = "services[].health.rise",
+	 .kind = SCHEMA_NUMBER,
+	 AT(config_service, health.rise),
+	 RANGE(1, 100),
+	 ONLY_WITH_CHECK,
+	 .description = "good checks in a row after which a replica that was down is up"},
+	{.path = "services[].health.fall",
+	 .kind = SCHEMA_NUMBER,
+	 AT(config_service, health.fall),
+	 RANGE(1, 100),
+	 ONLY_WITH_CHECK,
+	 .description = "failed checks in a row after which a replica is down"},
+	{.path = "services[].health.passive_failures",
+	 .kind = SCHEMA_NUMBER,
+	 AT(config_service, health.passive_failures),
+	 RANGE(1, 1000),
+	 OR_NONE(0),
+	 .description = "connections refused or reset in a row after which a replica is down"},
+	{.path = "services[].health.slow_start",
+	 .kind = SCHEMA_FRACTION,
+	 AT(config_service, health.slow_start_milliseconds),
+	 RANGE(1000, 3600000),
+	 .digits = 3,
+	 OR_NONE(0),
+	 .description = "seconds in which a new or returned replica's share rises to its whole"},
 
 	{.path = "services[].request_timeout",
 	 .kind = SCHEMA_NUMBER,

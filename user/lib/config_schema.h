@@ -52,7 +52,7 @@ struct schema_key {
 	size_t count_offset;   /* lists: where the number of items is kept */
 	size_t line_offset;    /* lists: where an item keeps its line */
 
-	/* The key exists only where its sibling `only_with` has the word `only_with_word`. */
+	/* The key exists only where its sibling `only_with` has the word `only_with_word`, or one of two: "tcp or http". */
 	const char *only_with;
 	const char *only_with_word;
 
@@ -98,6 +98,7 @@ const char *schema_nearest(const char *parent, const char *name);
 const char *schema_word(const struct schema_choice *choices, int value);
 
 extern const struct schema_choice choices_log_level[];
+extern const struct schema_choice choices_role[];
 extern const struct schema_choice choices_shape[];
 extern const struct schema_choice choices_attach_mode[];
 extern const struct schema_choice choices_protocol[];
@@ -107,5 +108,6 @@ extern const struct schema_choice choices_policy[];
 extern const struct schema_choice choices_load_metric[];
 extern const struct schema_choice choices_discovery_from[];
 extern const struct schema_choice choices_dns_records[];
+extern const struct schema_choice choices_health_check[];
 
 #endif /* WARMPATH_USER_CONFIG_SCHEMA_H */

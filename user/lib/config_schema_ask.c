@@ -95,8 +95,8 @@ const char *schema_allowed(const struct schema_key *key, char *text, size_t size
 		schema_format_fraction(key->minimum, key->digits, from, sizeof(from));
 		schema_format_fraction(key->maximum, key->digits, to, sizeof(to));
 		snprintf(text, size,
-			 "a number from %s to %s with at most %u digits after the point", from, to,
-			 key->digits);
+			 "a number from %s to %s with at most %u digits after the point%s", from,
+			 to, key->digits, or_none);
 		break;
 	case SCHEMA_CHOICE:
 		allowed_choices(key, text, size);
