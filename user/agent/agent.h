@@ -26,7 +26,8 @@
 struct agent {
 	uv_loop_t loop;
 	const char *config_path;
-	bool verbose; /* -v: log_level of the file does not count */
+	int verbose;		  /* -v, how often: log_level of the file does not count */
+	const char *program_path; /* of the file this process was started from */
 	struct config *config;
 	struct pins pins;
 	struct netlink netlink;
@@ -36,6 +37,8 @@ struct agent {
 	struct routing routing;
 	struct live_rings rings;
 	struct timespec started; /* CLOCK_MONOTONIC */
+	char *next_program; /* what to become after agent_stop(); NULL: nothing. Freed by main */
+	struct upgrade *upgrade; /* a build is being asked whether it can take over */
 	struct timespec loaded;	 /* CLOCK_REALTIME: when the configuration was last applied */
 	char *warnings[AGENT_WARNINGS_MAX];
 	unsigned int warning_count;

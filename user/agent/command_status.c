@@ -202,10 +202,13 @@ int command_counters(struct agent *agent, const json_t *message, json_t *answer,
 
 int command_version(struct agent *agent, const json_t *message, json_t *answer, struct error *error)
 {
-	(void)agent;
 	(void)message;
 	(void)error;
 	json_object_set_new(answer, "version", json_string(WARMPATH_VERSION));
+	/* no two agents of one machine have the same */
+	json_object_set_new(answer, "instance",
+			    json_sprintf("%lld.%09ld", (long long)agent->started.tv_sec,
+					 agent->started.tv_nsec));
 	json_object_set_new(answer, "layout", json_integer(WARMPATH_LAYOUT_VERSION));
 	return 0;
 }

@@ -17,6 +17,7 @@ static const struct command {
 	{"counters", command_counters, {NULL}},
 	{"version", command_version, {NULL}},
 	{"reload", command_reload, {NULL}},
+	{"upgrade", command_upgrade, {"program", "check", NULL}},
 	{"replica-list", command_replica_list, {"service", "removed", NULL}},
 	{"replica-add",
 	 command_replica_add,

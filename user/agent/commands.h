@@ -34,6 +34,10 @@ int command_version(struct agent *agent, const json_t *message, json_t *answer,
 		    struct error *error);
 int command_reload(struct agent *agent, const json_t *message, json_t *answer, struct error *error);
 
+/* command_upgrade.c: answers when the other build has */
+int command_upgrade(struct agent *agent, const json_t *message, json_t *answer,
+		    struct error *error);
+
 /* command_replica.c */
 int command_replica_list(struct agent *agent, const json_t *message, json_t *answer,
 			 struct error *error);

@@ -24,6 +24,7 @@ struct control {
 	uv_pipe_t listener;
 	struct control_client *clients;
 	unsigned int client_count;
+	unsigned long last_ticket;
 	char path[108];
 };
 
@@ -36,6 +37,7 @@ struct control_client {
 	bool follows;
 	struct event_filter filter;
 	unsigned long long missed; /* messages, since it was last told */
+	unsigned long ticket;	   /* of the answer that is still to come; 0: none is */
 	bool ending;		   /* hang up when what is being sent has been sent */
 	unsigned int sending;
 	size_t length;
@@ -74,7 +76,7 @@ static void on_idle(uv_timer_t *timer)
 {
 	struct control_client *client = timer->data;
 
-	if (!client->follows || client->missed > 0)
+	if (!client->ticket && (!client->follows || client->missed > 0))
 		hang_up(client);
 }
 
@@ -198,24 +200,28 @@ static void refuse_and_end(struct control_client *client, const char *sentence)
 static void take_line(struct control_client *client, const char *line, size_t length)
 {
 	struct error error;
-	json_t *message = control_parse(line, length, &error);
+	json_t *message = control_parse(line, length, &error), *answer;
 
 	if (!message) {
 		control_answer(client, control_refusal(error.text));
 		return;
 	}
 	client->control->asking = client;
-	control_answer(client, commands_run(client->control->agent, message));
+	answer = commands_run(client->control->agent, message);
 	client->control->asking = NULL;
+	if (client->ticket)
+		json_decref(answer);
+	else
+		control_answer(client, answer);
 	json_decref(message);
 }
 
-/* Takes the whole lines from the buffer. */
+/* Takes the whole lines from the buffer, as far as they can be answered: in their order. */
 static void take_lines(struct control_client *client)
 {
 	char *newline;
 
-	while (!uv_is_closing((uv_handle_t *)&client->pipe) &&
+	while (!uv_is_closing((uv_handle_t *)&client->pipe) && !client->ticket &&
 	       (newline = memchr(client->line, '\n', client->length))) {
 		size_t length = newline - client->line;
 
@@ -230,6 +236,32 @@ static void take_lines(struct control_client *client)
 	}
 	if (client->length == sizeof(client->line))
 		refuse_and_end(client, "the line is too long: at most 65535 bytes are read");
+}
+
+unsigned long control_defer(struct control *control)
+{
+	struct control_client *client = control->asking;
+
+	if (!client)
+		return 0;
+	client->ticket = ++control->last_ticket;
+	return client->ticket;
+}
+
+bool control_answer_deferred(struct control *control, unsigned long ticket, json_t *answer)
+{
+	struct control_client *client;
+
+	for (client = control ? control->clients : NULL; client; client = client->next) {
+		if (client->ticket != ticket)
+			continue;
+		client->ticket = 0;
+		control_answer(client, answer);
+		take_lines(client);
+		return true;
+	}
+	json_decref(answer);
+	return false;
 }
 
 static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)

@@ -42,6 +42,15 @@ bool control_is_followed(const struct control *control, __u32 service, __u64 id_
 /* Sends the message to all who follow it; drops the reference to it. */
 void control_publish(struct control *control, __u32 service, __u64 id_hash, json_t *message);
 
+/*
+ * The client whose command is being carried out is answered later: what the command answers now is not sent. Returns what to name it by in
+ * control_answer_deferred(), to be called once; 0: there is no such client.
+ */
+unsigned long control_defer(struct control *control);
+
+/* Sends a deferred answer and drops the reference to it. False: the client has hung up. */
+bool control_answer_deferred(struct control *control, unsigned long ticket, json_t *answer);
+
 /* Sends one answer as one line; drops the reference to it. */
 void control_answer(struct control_client *client, json_t *answer);
 

@@ -108,7 +108,8 @@ static int check_pinned_map(const struct bpf_map *map, const char *path, int des
 }
 
 /* libbpf would take fitting pins by itself, but says of one that does not fit only that it does not. */
-static int check_pinned_maps(struct bpf_object *object, bool *found, struct error *error)
+static int check_pinned_maps(struct datapath *datapath, struct bpf_object *object,
+			     struct error *error)
 {
 	struct bpf_map *map;
 
@@ -121,12 +122,14 @@ static int check_pinned_maps(struct bpf_object *object, bool *found, struct erro
 			continue;
 		descriptor = bpf_obj_get(path);
 		if (descriptor < 0) {
-			if (errno == ENOENT)
-				continue;
-			return error_set(error, -errno, "pin %s cannot be opened: %s", path,
-					 strerror(errno));
+			if (errno != ENOENT)
+				return error_set(error, -errno, "pin %s cannot be opened: %s", path,
+						 strerror(errno));
+			if (datapath->trial)
+				bpf_map__set_pin_path(map, NULL);
+			continue;
 		}
-		*found = true;
+		datapath->adopted = true;
 		result = check_pinned_map(map, path, descriptor, error);
 		close(descriptor);
 		if (result)
@@ -179,7 +182,7 @@ static int prepare(struct datapath *datapath, struct bpf_object *object, struct 
 {
 	int result = set_sizes(object, &datapath->limits, error);
 
-	return result ? result : check_pinned_maps(object, &datapath->adopted, error);
+	return result ? result : check_pinned_maps(datapath, object, error);
 }
 
 static int open_objects(struct datapath *datapath, struct error *error)
@@ -285,28 +288,49 @@ static int load_handoff(struct datapath *datapath, struct error *error)
 	return 0;
 }
 
-int datapath_open(struct datapath *datapath, const struct pins *pins, const struct config *config,
-		  struct error *error)
+static int load_all(struct datapath *datapath, const struct pins *pins, const struct config *config,
+		    struct error *error)
 {
 	int result;
 
-	memset(datapath, 0, sizeof(*datapath));
 	datapath->limits = config->limits;
 	datapath->role = config->role;
 	datapath->shape = config->shape;
 	datapath->mtu = interfaces_smallest_mtu(config);
 	memcpy(datapath->directory, pins->directory, sizeof(datapath->directory));
-	inner_map_pin_below(pins->inner_directory);
 
 	result = open_objects(datapath, error);
 	if (!result)
 		result = load_objects(datapath, error);
 	if (!result)
 		result = load_handoff(datapath, error);
-	if (result) {
+	if (result)
 		datapath_close(datapath);
+	return result;
+}
+
+int datapath_try(struct datapath *datapath, const struct pins *pins, const struct config *config,
+		 struct error *error)
+{
+	int result;
+
+	memset(datapath, 0, sizeof(*datapath));
+	datapath->trial = true;
+	result = load_all(datapath, pins, config, error);
+	datapath_close(datapath);
+	return result;
+}
+
+int datapath_open(struct datapath *datapath, const struct pins *pins, const struct config *config,
+		  struct error *error)
+{
+	int result;
+
+	memset(datapath, 0, sizeof(*datapath));
+	inner_map_pin_below(pins->inner_directory);
+	result = load_all(datapath, pins, config, error);
+	if (result)
 		return result;
-	}
 
 	datapath->service_addresses = bpf_map__fd(datapath->tc->maps.service_addresses);
 	datapath->services = bpf_map__fd(datapath->tc->maps.services);

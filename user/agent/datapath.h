@@ -31,6 +31,7 @@ struct datapath {
 	struct handoff_local_bpf *handoff_local;   /* shape node-local, where the kernel can */
 	const struct bpf_program *handoff_program; /* of the one that is loaded; NULL: none is */
 	bool adopted;				   /* the maps were pinned already */
+	bool trial;				   /* by datapath_try(): nothing is pinned */
 	bool only_pinned; /* opened by datapath_open_pinned(): nothing is loaded */
 	struct config_limits limits;
 	struct known_programs known_programs;
@@ -66,6 +67,13 @@ struct datapath {
  */
 int datapath_open(struct datapath *datapath, const struct pins *pins, const struct config *config,
 		  struct error *error);
+
+/*
+ * Whether datapath_open() would succeed: loads everything onto the maps that are pinned, pins nothing, and closes it again. `datapath` is
+ * room for it. As above.
+ */
+int datapath_try(struct datapath *datapath, const struct pins *pins, const struct config *config,
+		 struct error *error);
 
 /* Opens the pinned maps that are needed to recognise and take away what is attached, and loads nothing. As above. */
 int datapath_open_pinned(struct datapath *datapath, const struct pins *pins,

@@ -12,12 +12,14 @@
 #include "agent/agent.h"
 #include "agent/attach_dispatcher.h"
 #include "agent/privileges.h"
+#include "agent/upgrade.h"
 #include "lib/log.h"
 
 const char *argp_program_version = "warmpathd " WARMPATH_VERSION;
 
 enum {
 	OPTION_CHECK = 256,
+	OPTION_CHECK_RUNNING,
 	OPTION_DETACH,
 	OPTION_FORCE,
 	OPTION_FOREGROUND,
@@ -26,6 +28,7 @@ enum {
 struct arguments {
 	const char *config_path;
 	bool check;
+	bool check_running;
 	bool detach;
 	bool force;
 	int verbose;
@@ -34,6 +37,10 @@ struct arguments {
 static const struct argp_option options[] = {
 	{"config", 'c', "FILE", 0, "The configuration (every key is explained in the example)", 0},
 	{"check", OPTION_CHECK, NULL, 0, "Only check the configuration; 0 if it is good", 0},
+	{"check-running", OPTION_CHECK_RUNNING, NULL, 0,
+	 "Only check that this build, with this configuration, can take over the data path that is pinned; "
+	 "0 if it can",
+	 0},
 	{"detach", OPTION_DETACH, NULL, 0,
 	 "Take the data path away: detach everything, remove all pins", 0},
 	{"force", OPTION_FORCE, NULL, 0,
@@ -54,6 +61,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_CHECK:
 		arguments->check = true;
+		return 0;
+	case OPTION_CHECK_RUNNING:
+		arguments->check_running = true;
 		return 0;
 	case OPTION_DETACH:
 		arguments->detach = true;
@@ -104,6 +114,18 @@ static int check_config(const char *path)
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static int check_running(const char *path)
+{
+	struct error error;
+
+	if (upgrade_check(path, &error)) {
+		log_error("%s", error.text);
+		return EXIT_FAILURE;
+	}
+	printf("%s: this build can take the data path over\n", path);
+	return EXIT_SUCCESS;
+}
+
 static int detach(struct agent *agent)
 {
 	struct error error;
@@ -115,6 +137,27 @@ static int detach(struct agent *agent)
 		log_error("%s", error.text);
 	agent_stop(agent);
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* The file of this program, by a path that also leads to what takes its place later. The caller frees it. */
+static char *find_program(void)
+{
+	char path[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (length < 0)
+		return NULL;
+	path[length] = '\0';
+	return strdup(path);
+}
+
+static int become(const struct agent *agent)
+{
+	int result = upgrade_become(agent->next_program, agent->config_path, agent->verbose);
+
+	log_error("%s cannot be run: %s; the data path goes on without an agent",
+		  agent->next_program, strerror(-result));
+	return EXIT_FAILURE;
 }
 
 static int run(struct agent *agent)
@@ -129,6 +172,8 @@ static int run(struct agent *agent)
 	if (result)
 		log_error("%s", error.text);
 	agent_stop(agent);
+	if (!result && agent->next_program)
+		return become(agent);
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -136,6 +181,7 @@ int main(int argc, char **argv)
 {
 	struct arguments arguments = {0};
 	struct agent *agent;
+	char *program;
 	int result;
 
 	argp_err_exit_status = 2;
@@ -146,15 +192,21 @@ int main(int argc, char **argv)
 	log_set_library_details(arguments.verbose > 1);
 	if (arguments.check)
 		return check_config(arguments.config_path);
+	if (arguments.check_running)
+		return check_running(arguments.config_path);
 
 	signal(SIGPIPE, SIG_IGN);
 	agent = calloc(1, sizeof(*agent));
 	if (!agent)
 		return EXIT_FAILURE;
 	agent->config_path = arguments.config_path;
-	agent->verbose = arguments.verbose > 0;
+	program = find_program();
+	agent->program_path = program;
+	agent->verbose = arguments.verbose;
 	agent->attachments.force = arguments.force;
 	result = arguments.detach ? detach(agent) : run(agent);
+	free(agent->next_program);
 	free(agent);
+	free(program);
 	return result;
 }

@@ -87,6 +87,36 @@ void pins_name(struct pins *pins, const char *pin_path)
 		 pins->directory);
 }
 
+/* "v" and a number: what the directory of a layout is called. */
+static bool is_layout(const char *name)
+{
+	return name[0] == 'v' && name[1] != '\0' &&
+	       strspn(name + 1, "0123456789") == strlen(name + 1);
+}
+
+int pins_find_other_layout(const char *pin_path, struct error *error)
+{
+	DIR *directory = opendir(pin_path);
+	struct dirent *entry;
+	int result = 0;
+
+	while (directory && !result && (entry = readdir(directory))) {
+		if (!is_layout(entry->d_name) ||
+		    strcmp(entry->d_name, WARMPATH_LAYOUT_DIRECTORY) == 0)
+			continue;
+		result = error_set(
+			error, -EINVAL,
+			"below pin_path %s is a data path with map layout %s, and this build of "
+			"warmpath has layout " WARMPATH_LAYOUT_DIRECTORY
+			": run a build that has layout %s, or let that one's `warmpathd --detach -c FILE` "
+			"take it away (its connections are forgotten)",
+			pin_path, entry->d_name, entry->d_name);
+	}
+	if (directory)
+		closedir(directory);
+	return result;
+}
+
 int pins_open(struct pins *pins, const char *pin_path, struct error *error)
 {
 	int result;
@@ -97,7 +127,9 @@ int pins_open(struct pins *pins, const char *pin_path, struct error *error)
 		if (result)
 			return result;
 	}
-	result = make_directories(pins->links_directory, error);
+	result = pins_find_other_layout(pin_path, error);
+	if (!result)
+		result = make_directories(pins->links_directory, error);
 	if (!result)
 		result = make_directories(pins->inner_directory, error);
 	if (!result)

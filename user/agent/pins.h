@@ -25,6 +25,12 @@ struct pins {
 void pins_name(struct pins *pins, const char *pin_path);
 
 /*
+ * 0 if nothing below `pin_path` was pinned by a build with another layout of the maps; else -EINVAL with a sentence: such maps can neither
+ * be taken over nor be left beside new ones, as their programs are on the interfaces.
+ */
+int pins_find_other_layout(const char *pin_path, struct error *error);
+
+/*
  * Makes the directories below `pin_path`, mounting /sys/fs/bpf if that is where they are and it is not mounted, and takes the
  * lock that keeps a second agent off. 0, or a negative errno with a sentence (-EBUSY: another agent has it).
  */

@@ -43,6 +43,7 @@ int ring_plot_main(int argc, char **argv);
 int ring_show_main(int argc, char **argv);
 int ring_study_main(int argc, char **argv);
 int ring_walk_main(int argc, char **argv);
+int upgrade_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 
 /*

@@ -18,6 +18,7 @@ static const struct subcommand subcommands[] = {
 	{"attach", attach_main, "Attach the router to an interface"},
 	{"detach", detach_main, "Detach the router from an interface, or from all"},
 	{"reload", reload_main, "Apply the configuration anew"},
+	{"upgrade", upgrade_main, "Have another build of warmpathd take over"},
 	{"policy", policy_main, "Show and change how replicas are chosen"},
 	{"explain", explain_main, "Say what would be decided on a request now, and why"},
 	{"trace", trace_main, "Print decisions and completions as they are made, with reasons"},
