@@ -141,10 +141,18 @@ $(DATAPATH_TESTS): $(BUILD)/%: $(BUILD)/%.o $(DATAPATH_COMMON) $(AGENT_TESTABLE)
 $(E2E_PROGRAMS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libwarmpath.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
-# libFuzzer and the sanitizers are clang's; each target is one file over headers.
-$(FUZZ_TARGETS): $(BUILD)/%: %.c
+# libFuzzer and the sanitizers are clang's; a target is one file over headers, or with the files of the agent that it is about.
+FUZZ_FLAGS := -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
+
+$(BUILD)/%.fuzz.o: %.c | $(BPF_SKELETONS)
 	@mkdir -p $(@D)
-	$(FUZZ_CLANG) $(CPPFLAGS) $(ALL_CFLAGS) -MF $@.d -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $< -o $@
+	$(FUZZ_CLANG) $(CPPFLAGS) $(ALL_CFLAGS) $(FUZZ_FLAGS) -c $< -o $@
+
+$(BUILD)/tests/fuzz/fuzz_kubernetes: $(patsubst %,$(BUILD)/user/agent/%.fuzz.o,kubernetes_slices kubernetes_json line_reader)
+$(BUILD)/tests/fuzz/fuzz_dns: $(patsubst %,$(BUILD)/user/agent/%.fuzz.o,dns_answer dns_members)
+
+$(FUZZ_TARGETS): $(BUILD)/%: $(BUILD)/%.fuzz.o $(BUILD)/libwarmpath.a
+	$(FUZZ_CLANG) $(FUZZ_FLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libwarmpath.a $(LIBS)
 
 # --- what people run ---------------------------------------------------------------------------------------
 deps:

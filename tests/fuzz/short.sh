@@ -8,7 +8,7 @@ seconds=${FUZZ_SECONDS:-10}
 number=0 failed=0
 
 for target in "$build"/tests/fuzz/fuzz_*; do
-	case $target in *.d | *'*') continue ;; esac
+	case $target in *.d | *.o | *'*') continue ;; esac
 	name=$(basename "$target")
 	found=$build/fuzz/$name
 	mkdir -p "$found"

@@ -134,7 +134,8 @@ static void take_records(void *context, enum dns_outcome outcome, const struct d
 		take_problem(work, settings->name, error);
 	} else if (settings->records != DNS_RECORDS_SRV) {
 		take_ttl(work, answer);
-		work->member_count = dns_members_of_addresses(settings, answer, work->members);
+		work->member_count =
+			dns_members_of_addresses(settings, answer, work->members, &work->note);
 	} else {
 		take_ttl(work, answer);
 		dns_targets_take(&work->targets, answer);

@@ -9,6 +9,15 @@
 
 #include "lib/address.h"
 
+/* What a configuration would be refused with (the unspecified address, multicast, ...) is no replica's address here, either. */
+static bool is_usable(const struct address *address)
+{
+	char text[INET6_ADDRSTRLEN];
+	struct address same;
+
+	return address_parse(address_format(address, text), &same, NULL, NULL) == 0;
+}
+
 /* --- targets --------------------------------------------------------------------------------------------------------- */
 
 static int compare_targets(const void *left, const void *right)
@@ -60,6 +69,8 @@ void dns_target_address(struct dns_target *target, const struct dns_answer *answ
 		const struct address *address = &answer->records[i].address;
 		struct address *into = address_is_ipv4(address) ? &target->ipv4 : &target->ipv6;
 
+		if (!is_usable(address))
+			continue;
 		if (!address_is_set(into) || memcmp(address, into, sizeof(*into)) < 0)
 			*into = *address;
 	}
@@ -153,26 +164,33 @@ static int compare_members(const void *left, const void *right)
 
 unsigned int dns_members_of_addresses(const struct config_discovery *settings,
 				      const struct dns_answer *answer,
-				      struct discovered_member *members)
+				      struct discovered_member *members, struct error *note)
 {
-	unsigned int i;
+	unsigned int count = 0, i;
 
+	note->text[0] = '\0';
 	for (i = 0; i < answer->count; i++) {
-		struct config_replica *replica = &members[i].replica;
+		const struct address *address = &answer->records[i].address;
+		struct config_replica *replica = &members[count].replica;
 		char text[INET6_ADDRSTRLEN], *letter;
 
-		memset(&members[i], 0, sizeof(members[i]));
-		address_format(&answer->records[i].address, text);
-		snprintf(replica->name, sizeof(replica->name), "%s", text);
-		for (letter = replica->name; *letter; letter++) {
+		address_format(address, text);
+		if (!is_usable(address)) {
+			error_set(note, 0, "%s is left out: it cannot be a replica's address",
+				  text);
+			continue;
+		}
+		memset(&members[count++], 0, sizeof(*members));
+		for (letter = text; *letter; letter++) {
 			if (*letter == ':')
 				*letter = '-';
 		}
-		add_address(replica, &answer->records[i].address);
+		snprintf(replica->name, sizeof(replica->name), "%s", text);
+		add_address(replica, address);
 		replica->port = settings->port;
 		replica->weight_thousandths = settings->weight_thousandths;
 	}
 	/* Servers list addresses in turns; the order says nothing. */
-	qsort(members, answer->count, sizeof(*members), compare_members);
-	return answer->count;
+	qsort(members, count, sizeof(*members), compare_members);
+	return count;
 }

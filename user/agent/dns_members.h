@@ -37,9 +37,12 @@ unsigned int dns_members_of_targets(const struct config_discovery *settings,
 				    const struct dns_targets *targets,
 				    struct discovered_member *members, struct error *note);
 
-/* The replicas that A or AAAA records are, called by their addresses ("10.0.2.10", "fd00-2--10"); at most answer->count. */
+/*
+ * The replicas that A or AAAA records are, called by their addresses ("10.0.2.10", "fd00-2--10"); at most answer->count. What is left out is said in
+ * `note` (else empty).
+ */
 unsigned int dns_members_of_addresses(const struct config_discovery *settings,
 				      const struct dns_answer *answer,
-				      struct discovered_member *members);
+				      struct discovered_member *members, struct error *note);
 
 #endif /* WARMPATH_AGENT_DNS_MEMBERS_H */
