@@ -646,6 +646,39 @@ static void keys_that_do_not_go_together(void **state)
 		{"slow_start: 30 ", "slow_start: 0.5 ", 1,
 		 "services[0].health.slow_start is \"0.5\"; allowed: a number from 1 to 3600 with at most 3 "
 		 "digits after the point, or none"},
+		{"name: _http._tcp.llm.example.org", "name: _http._tcp..example.org", 1,
+		 "service chat: discovery: name is \"_http._tcp..example.org\"; allowed: a full DNS name"},
+		{"server: none ", "server: dns.example.org ", 1,
+		 "service chat: discovery: server is \"dns.example.org\"; allowed: ADDRESS or ADDRESS:PORT"},
+		{"server: none ", "server: 10.0.0.53:0 ", 1,
+		 "discovery: server is \"10.0.0.53:0\""},
+		{"server: none ", "server: \"[fd00::53\" ", 1,
+		 "discovery: server is \"[fd00::53\""},
+		{"records: srv", "records: a", 1,
+		 "discovery of _http._tcp.llm.example.org: records: a have no port; state the replicas' port"},
+		{"records: srv", "records: aaaa", 1,
+		 "records: aaaa give replicas an IPv6 address alone, but the service has a public IPv4 one"},
+		{"port: none ", "port: 8001 ", 1,
+		 "records: srv have the port themselves; state port: none"},
+		{"records: srv\n", "records: srv\n        namespace: default\n", 1,
+		 "services[0].discovery[0].namespace is only allowed with from: kubernetes"},
+		{"api_server: in-cluster ", "api_server: http://example.org ", 1,
+		 "service chat-http: discovery: api_server is \"http://example.org\"; allowed: https://HOST"},
+		{"api_server: in-cluster ", "api_server: http://127.0.0.1.example.org ", 1,
+		 "discovery: api_server is \"http://127.0.0.1.example.org\""},
+		{"api_server: in-cluster ", "api_server: https://user@example.org ", 1,
+		 "discovery: api_server is \"https://user@example.org\""},
+		{"api_server: in-cluster ", "api_server: \"https://[fd00::1]:66000\" ", 1,
+		 "discovery: api_server is \"https://[fd00::1]:66000\""},
+		{"namespace: in-cluster ", "namespace: Default ", 1,
+		 "discovery: namespace is \"Default\"; allowed: the name of a namespace, or in-cluster"},
+		{"service: llm ", "service: llm/x ", 1,
+		 "discovery: service is \"llm/x\"; allowed: the name of a Kubernetes service"},
+		{"port_name: http ", "port_name: -http ", 1, "discovery: port_name is \"-http\""},
+		{"token_file: /var/run/secrets/kubernetes.io/serviceaccount/token",
+		 "token_file: none", 1,
+		 "discovery of llm: namespace: in-cluster is read from the file beside the token, but "
+		 "token_file is none"},
 		{"pin_path: /sys", "pin_path: [/sys", 1, "not valid YAML"},
 		{"services:\n", "---\nservices:\n", 1, "a second document begins here"},
 	};
@@ -656,6 +689,28 @@ static void keys_that_do_not_go_together(void **state)
 		char *said = complaint_after(cases[i].from, cases[i].to, cases[i].times);
 
 		assert_says(said, cases[i].says, cases[i].from);
+		free(said);
+	}
+}
+
+static void sources_that_are_fine(void **state)
+{
+	static const char *const servers[][2] = {
+		{"server: none ", "server: 10.0.0.53:5353 "},
+		{"server: none ", "server: \"[fd00::53]\" "},
+		{"server: none ", "server: \"[fd00::53]:53\" "},
+		{"api_server: in-cluster ", "api_server: https://example.org "},
+		{"api_server: in-cluster ", "api_server: \"https://[fd00::1]:6443\" "},
+		{"api_server: in-cluster ", "api_server: http://127.0.0.1:8001 "},
+		{"api_server: in-cluster ", "api_server: \"http://[::1]\" "},
+	};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(servers) / sizeof(servers[0]); i++) {
+		char *said = complaint_after(servers[i][0], servers[i][1], 1);
+
+		assert_string_equal(said, "");
 		free(said);
 	}
 }
@@ -842,6 +897,7 @@ int main(void)
 		cmocka_unit_test(a_far_off_key_gets_the_list_of_known_ones),
 		cmocka_unit_test(the_example_is_read_as_written),
 		cmocka_unit_test(keys_that_do_not_go_together),
+		cmocka_unit_test(sources_that_are_fine),
 		cmocka_unit_test(the_same_public_address_twice),
 		cmocka_unit_test(too_many_replicas),
 		cmocka_unit_test(all_problems_are_told_with_their_lines),
