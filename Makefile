@@ -6,6 +6,8 @@
 #   make demo     the main job on real traffic, in network namespaces (root)
 #   make experiment  bounded against llm-aware on the real data path, with tables and pictures (root)
 #   make test     everything; needs root for BPF and namespaces
+#   make test-sanitize  unit and end-to-end tests with everything in user space under AddressSanitizer and its like
+#   make analyze  clang's static analyzer and cppcheck
 #   make check    formatting, static analysis, shell scripts
 #   make kernels  load and test every program in stock Debian kernels under emulation (needs qemu)
 #   make bench    benchmarks: ratios and medians, side by side
@@ -62,14 +64,15 @@ TOOLS := $(PLAIN_TOOLS) $(FOLDER_TOOLS:%=$(BUILD)/tools/%)
 TOOLS_LIB_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/lib/*.c))
 UNIT_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c))
 DATAPATH_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/datapath/test_*.c))
-DATAPATH_COMMON := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/datapath/test_%,$(filter-out %.bpf.c,$(wildcard tests/datapath/*.c))))
+DATAPATH_BENCHES := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/datapath/bench_*.c))
+DATAPATH_COMMON := $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/datapath/test_% tests/datapath/bench_%,$(filter-out %.bpf.c,$(wildcard tests/datapath/*.c))))
 E2E_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/e2e/*.c))
 FUZZ_TARGETS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
-TEST_PROGRAMS := $(UNIT_TESTS) $(DATAPATH_TESTS) $(E2E_PROGRAMS) $(FUZZ_TARGETS)
+TEST_PROGRAMS := $(UNIT_TESTS) $(DATAPATH_TESTS) $(DATAPATH_BENCHES) $(E2E_PROGRAMS) $(FUZZ_TARGETS)
 
 PROGRAMS := $(if $(CLI_OBJECTS),$(BUILD)/warmpath) $(if $(AGENT_OBJECTS),$(BUILD)/warmpathd)
 
-.PHONY: kernels all programs tools test-programs deps demo experiment test check format bench install clean
+.PHONY: test-sanitize analyze kernels all programs tools test-programs deps demo experiment test check format bench install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -131,11 +134,11 @@ $(foreach tool,$(FOLDER_TOOLS),$(eval $(call tool_folder,$(tool))))
 $(UNIT_TESTS): $(BUILD)/%: $(BUILD)/%.o $(AGENT_TESTABLE) $(BUILD)/libtools.a $(BUILD)/libwarmpath.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS) -lz
 
-$(DATAPATH_TESTS:%=%.o) $(DATAPATH_COMMON): $(BUILD)/tests/datapath/%.o: tests/datapath/%.c | $(BPF_SKELETONS) $(TEST_BPF_SKELETONS)
+$(DATAPATH_TESTS:%=%.o) $(DATAPATH_BENCHES:%=%.o) $(DATAPATH_COMMON): $(BUILD)/tests/datapath/%.o: tests/datapath/%.c | $(BPF_SKELETONS) $(TEST_BPF_SKELETONS)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) -I$(BUILD)/tests/datapath $(ALL_CFLAGS) -c $< -o $@
 
-$(DATAPATH_TESTS): $(BUILD)/%: $(BUILD)/%.o $(DATAPATH_COMMON) $(AGENT_TESTABLE) $(BUILD)/libwarmpath.a
+$(DATAPATH_TESTS) $(DATAPATH_BENCHES): $(BUILD)/%: $(BUILD)/%.o $(DATAPATH_COMMON) $(AGENT_TESTABLE) $(BUILD)/libtools.a $(BUILD)/libwarmpath.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS) -lz
 
 $(E2E_PROGRAMS): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libwarmpath.a
@@ -170,6 +173,17 @@ experiment: deps
 test: deps
 	$(MAKE) all test-programs
 	./tests/run
+
+# Everything in user space once more, in a folder of its own, with sanitizers that end a program at the first fault. SANITIZE_TESTS: levels or files.
+SANITIZE := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+SANITIZE_TESTS ?= unit e2e
+
+test-sanitize:
+	$(MAKE) BUILD=build/sanitize CFLAGS="$(SANITIZE)" all test-programs
+	BUILD=build/sanitize UBSAN_OPTIONS=print_stacktrace=1 ./tests/run $(SANITIZE_TESTS)
+
+analyze: all
+	./tools/analyze-code
 
 kernels: all test-programs
 	./tests/kernels/run

@@ -124,17 +124,28 @@ static void read_segment(struct segment *segment, const struct run *run)
 	segment->payload[segment->payload_length] = '\0';
 }
 
+static uint8_t frame[PACKET_SIZE_MAX];
+static int frame_length;
+static enum link frame_link;
+
+const uint8_t *dialogue_frame(int *length, enum link *link)
+{
+	*length = frame_length;
+	*link = frame_link;
+	return frame;
+}
+
 /* What holds whatever the segment was: one outcome, and the verdict that belongs to it. */
 static struct segment run_packet(enum program program, enum link link, struct packet_spec *packet)
 {
-	static uint8_t bytes[PACKET_SIZE_MAX];
 	struct segment segment = {};
-	int counted = 0, length;
+	int counted = 0;
 	struct run run;
 
 	expect_link_addresses(packet, link);
-	length = packet_build(packet, bytes);
-	assert_int_equal(world_run(program, link, bytes, length, 0, &run), 0);
+	frame_length = packet_build(packet, frame);
+	frame_link = link;
+	assert_int_equal(world_run(program, link, frame, frame_length, 0, &run), 0);
 	for (int i = 0; i < OUTCOME_COUNT; i++) {
 		if (!run.counters[i])
 			continue;

@@ -105,6 +105,9 @@ bool dialogue_entry(const struct dialogue *dialogue, struct connection *entry);
 /* Is the segment a START that a replica accepts, with that options byte? */
 bool dialogue_is_start(const struct dialogue *dialogue, const struct segment *segment);
 
+/* The frame that was run last, as it went in, and over which link. Valid until the next one. */
+const uint8_t *dialogue_frame(int *length, enum link *link);
+
 #define dialogue_expect(segment, wanted) \
 	dialogue_expect_at(segment, OUTCOME_##wanted, __FILE__, __LINE__)
 void dialogue_expect_at(const struct segment *segment, enum packet_outcome outcome,

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The router with its packet put back afterwards: a test run that repeats does not do that, and the second round would meet the packet
- * as the first one left it. `restore_only` is what the putting back costs by itself, `do_nothing` what a test run costs.
+ * The router with everything put back afterwards that a test run that repeats leaves changed: the packet, and where it is asked for the
+ * flow or connection. `restore_only` is what the putting back costs by itself, `do_nothing` what a test run costs.
  */
 #include "lib/context_xdp.h"
 #include "lib/router.h"
+#include "router_cost.h"
 
 #define KEPT 192
 
 struct kept {
 	__u8 bytes[KEPT];
+	__u32 length; /* of the frame */
+	__u32 size;   /* of what is kept */
+	struct connection connection;
 };
 
 struct {
@@ -19,14 +23,69 @@ struct {
 	__type(value, struct kept);
 } kept_heads SEC(".maps");
 
-static __always_inline struct kept *keep(struct xdp_md *context)
+/* set between runs: what differs from packet to packet, and what is put back behind it (router_cost.h) */
+__u32 vary = VARY_NOTHING;
+__u32 vary_at = 0;    /* offset of the four (of an id: eight) bytes */
+__u32 vary_count = 1; /* so many different ones */
+__u32 forget = FORGET_NOTHING;
+__u32 number = 0; /* of the next packet, with VARY_IN_TURN */
+
+static __always_inline struct kept *kept_get(void)
 {
 	__u32 first = 0;
-	struct kept *kept = bpf_map_lookup_elem(&kept_heads, &first);
 
-	if (!kept || bpf_xdp_load_bytes(context, 0, kept->bytes, KEPT))
+	return bpf_map_lookup_elem(&kept_heads, &first);
+}
+
+/* How much of it is kept; at least 1, for the verifier's sake. */
+static __always_inline __u32 kept_size(const struct kept *kept)
+{
+	__u32 size = kept->size;
+
+	return size < 1 ? 1 : size > KEPT ? KEPT : size;
+}
+
+static __always_inline struct kept *keep(struct xdp_md *context)
+{
+	struct kept *kept = kept_get();
+
+	if (!kept)
 		return NULL;
-	return kept;
+	kept->length = bpf_xdp_get_buff_len(context);
+	kept->size = kept->length < KEPT ? kept->length : KEPT;
+	WARMPATH_BARRIER(kept);
+	return bpf_xdp_load_bytes(context, 0, kept->bytes, kept_size(kept)) ? NULL : kept;
+}
+
+/* An answer may be shorter or longer than what it answers. */
+static __always_inline int restore(struct xdp_md *context, struct kept *kept)
+{
+	int grown = (int)bpf_xdp_get_buff_len(context) - (int)kept->length;
+
+	if (grown && bpf_xdp_adjust_tail(context, -grown))
+		return -1;
+	return bpf_xdp_store_bytes(context, 0, kept->bytes, kept_size(kept));
+}
+
+/* Makes another packet of the one in hand. Checksums stay as they are: a router adjusts them, and checks none. */
+static __always_inline int change(struct xdp_md *context)
+{
+	__u64 letters;
+	__u32 value;
+
+	if (vary == VARY_NOTHING)
+		return 0;
+	value = vary == VARY_IN_TURN ? number++ % vary_count
+				     : (__u64)bpf_get_prandom_u32() * vary_count >> 32;
+	if (vary == VARY_ID) {
+		letters = (value | (__u64)value << 16) & 0x0000ffff0000ffffULL;
+		letters = (letters | letters << 8) & 0x00ff00ff00ff00ffULL;
+		letters = (letters | letters << 4) & 0x0f0f0f0f0f0f0f0fULL;
+		letters += 0x6161616161616161ULL;
+		return bpf_xdp_store_bytes(context, vary_at, &letters, sizeof(letters));
+	}
+	value = bpf_htonl(value + 0x100);
+	return bpf_xdp_store_bytes(context, vary_at, &value, sizeof(value));
 }
 
 SEC("xdp.frags")
@@ -40,9 +99,24 @@ int restore_only(struct xdp_md *context)
 {
 	struct kept *kept = keep(context);
 
-	if (!kept || bpf_xdp_store_bytes(context, 0, kept->bytes, KEPT))
+	if (!kept || change(context) || restore(context, kept))
 		return XDP_ABORTED;
 	return XDP_PASS;
+}
+
+static __always_inline void put_back(struct scratch *scratch, struct kept *kept)
+{
+	struct connection *entry;
+
+	if (forget == FORGET_FLOW) {
+		bpf_map_delete_elem(&flows, &scratch->flow_key);
+	} else if (forget == FORGET_CONNECTION) {
+		bpf_map_delete_elem(&connections, &scratch->flow_key);
+	} else if (forget == RESTORE_CONNECTION) {
+		entry = connection_get(&scratch->flow_key);
+		if (entry)
+			__builtin_memcpy(entry, &kept->connection, sizeof(*entry));
+	}
 }
 
 SEC("xdp.frags")
@@ -52,12 +126,139 @@ int router_restored(struct xdp_md *context)
 	struct kept *kept = keep(context);
 	int verdict;
 
-	if (!scratch || !kept)
+	if (!scratch || !kept || change(context))
 		return XDP_ABORTED;
 	verdict = leave(scratch, router_handle(context, scratch));
-	if (bpf_xdp_store_bytes(context, 0, kept->bytes, KEPT))
+	kept = kept_get();
+	if (!kept)
+		return XDP_ABORTED;
+	put_back(scratch, kept);
+	return restore(context, kept) ? XDP_ABORTED : verdict;
+}
+
+/* --- what an established flow is compared with ------------------------------------------------------------------------ */
+
+/*
+ * A plain NAT of TCP: one look-up of the flow, and everything else that is written comes from its entry, link addresses and interface
+ * included. No checks but those the verifier asks for.
+ */
+struct nat_flow {
+	struct address replica;
+	__be16 port;
+	__u8 link_addresses[12];
+	__u32 interface;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 131072);
+	__type(key, struct flow_key);
+	__type(value, struct nat_flow);
+} nat_flows SEC(".maps");
+
+static __always_inline __u16 nat_fold(__u64 sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+static __always_inline __u64 nat_difference(__u64 sum, __u32 before, __u32 after)
+{
+	return sum + (__u32)~before + after;
+}
+
+/* make: opens the flow instead of looking for it. */
+static __always_inline int nat_handle(struct xdp_md *context, bool make)
+{
+	struct ethhdr *link = (void *)(long)context->data;
+	void *end = (void *)(long)context->data_end;
+	struct flow_key key = {.protocol = IPPROTO_TCP};
+	struct nat_flow fresh = {.port = bpf_htons(8443), .interface = 1};
+	const struct nat_flow *flow;
+	struct tcphdr *tcp;
+	__u64 sum;
+
+	if ((void *)(link + 1) > end)
+		return XDP_PASS;
+	if (link->h_proto == bpf_htons(0x86dd)) {
+		struct ipv6hdr *ip = (void *)(link + 1);
+
+		tcp = (void *)(ip + 1);
+		if ((void *)(tcp + 1) > end || ip->nexthdr != IPPROTO_TCP || ip->hop_limit < 2)
+			return XDP_PASS;
+		__builtin_memcpy(&key.client, &ip->saddr, 32);
+		key.client_port = tcp->source;
+		key.service_port = tcp->dest;
+		if (make)
+			return bpf_map_update_elem(&nat_flows, &key, &fresh, BPF_ANY) ? XDP_ABORTED
+										      : XDP_DROP;
+		flow = bpf_map_lookup_elem(&nat_flows, &key);
+		if (!flow)
+			return XDP_PASS;
+		sum = (__u16)~tcp->check;
+		for (int i = 0; i < 4; i++)
+			sum = nat_difference(sum, key.service.word[i], flow->replica.word[i]);
+		tcp->check = ~nat_fold(nat_difference(sum, tcp->dest, flow->port));
+		tcp->dest = flow->port;
+		__builtin_memcpy(&ip->daddr, &flow->replica, 16);
+		ip->hop_limit--;
+	} else if (link->h_proto == bpf_htons(0x0800)) {
+		struct iphdr *ip = (void *)(link + 1);
+
+		tcp = (void *)(ip + 1);
+		if ((void *)(tcp + 1) > end || ip->ihl != 5 || ip->protocol != IPPROTO_TCP ||
+		    ip->ttl < 2)
+			return XDP_PASS;
+		key.client.word[3] = ip->saddr;
+		key.service.word[3] = ip->daddr;
+		key.client_port = tcp->source;
+		key.service_port = tcp->dest;
+		if (make)
+			return bpf_map_update_elem(&nat_flows, &key, &fresh, BPF_ANY) ? XDP_ABORTED
+										      : XDP_DROP;
+		flow = bpf_map_lookup_elem(&nat_flows, &key);
+		if (!flow)
+			return XDP_PASS;
+		sum = nat_difference((__u16)~tcp->check, ip->daddr, flow->replica.word[3]);
+		tcp->check = ~nat_fold(nat_difference(sum, tcp->dest, flow->port));
+		tcp->dest = flow->port;
+		sum = nat_difference((__u16)~ip->check, ip->daddr, flow->replica.word[3]);
+		/* and a hop less */
+		ip->check = ~nat_fold(sum + (__u16)~bpf_htons(0x0100));
+		ip->daddr = flow->replica.word[3];
+		ip->ttl--;
+	} else {
+		return XDP_PASS;
+	}
+	__builtin_memcpy(link, flow->link_addresses, 12);
+	return bpf_redirect(flow->interface, 0);
+}
+
+static __always_inline int nat_run(struct xdp_md *context, bool make)
+{
+	struct kept *kept = keep(context);
+	int verdict;
+
+	if (!kept || change(context))
+		return XDP_ABORTED;
+	verdict = nat_handle(context, make);
+	kept = kept_get();
+	if (!kept || restore(context, kept))
 		return XDP_ABORTED;
 	return verdict;
+}
+
+SEC("xdp.frags")
+int nat_restored(struct xdp_md *context)
+{
+	return nat_run(context, false);
+}
+
+SEC("xdp.frags")
+int nat_open(struct xdp_md *context)
+{
+	return nat_run(context, true);
 }
 
 char LICENSE[] SEC("license") = "GPL";

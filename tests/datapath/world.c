@@ -18,7 +18,7 @@
 #include "router_tc.skel.h"
 #include "router_xdp.skel.h"
 
-#define TABLE_SIZE 131072 /* of flows and the like: enough here, and quickly made */
+static uint32_t table_size = 131072; /* of flows and the like: enough here, and quickly made */
 
 static const char *const link_names[LINK_COUNT] = {"client-side", "server-side", "narrow-side",
 						   "wide-side"};
@@ -156,8 +156,8 @@ static void open_maps(struct bpf_object *object, struct bpf_object *shared)
 		bool pinned = bpf_map__pin_path(map);
 
 		bpf_map__set_pin_path(map, NULL);
-		if (bpf_map__max_entries(map) > TABLE_SIZE)
-			bpf_map__set_max_entries(map, TABLE_SIZE);
+		if (bpf_map__max_entries(map) > table_size || strstr(bpf_map__name(map), "flows"))
+			bpf_map__set_max_entries(map, table_size);
 		if (shared && pinned) {
 			struct bpf_map *same =
 				bpf_object__find_map_by_name(shared, bpf_map__name(map));
@@ -165,6 +165,11 @@ static void open_maps(struct bpf_object *object, struct bpf_object *shared)
 			bpf_map__reuse_fd(map, bpf_map__fd(same));
 		}
 	}
+}
+
+void world_set_table_size(uint32_t entries)
+{
+	table_size = entries;
 }
 
 int world_load(bool replicas_are_local)

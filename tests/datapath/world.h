@@ -46,6 +46,9 @@ struct run {
 int world_make(void);
 void world_destroy(void);
 
+/* How many entries tables of flows have in programs loaded from now on. */
+void world_set_table_size(uint32_t entries);
+
 /* Loads the programs; replicas_are_local as in the shape node-local. 0 or a negative errno. */
 int world_load(bool replicas_are_local);
 void world_unload(void);
