@@ -395,6 +395,7 @@ static void add_addresses(void)
 	const struct frame *going = frame_of(&data, LINK_CLIENTS);
 	char what[64];
 
+	cost->bss->nat_replica = world_address("fd00:2::42");
 	fill_flows(opening, FLOWS_MAX);
 	path_add("address, SYN of a new flow (and its removal)", opening, XDP_REDIRECT,
 		 VARY_NOTHING, 1, FORGET_FLOW);
@@ -406,6 +407,9 @@ static void add_addresses(void)
 				FORGET_NOTHING);
 		snprintf(what, sizeof(what), "  a plain look-up and NAT, %s", flows[i].name);
 		line_add(what, cost->progs.nat_restored, going, bench.lines[line].base,
+			 XDP_REDIRECT, VARY_AT_RANDOM, flows[i].count, FORGET_NOTHING);
+		snprintf(what, sizeof(what), "  the same with a route look-up, %s", flows[i].name);
+		line_add(what, cost->progs.nat_routed_restored, going, bench.lines[line].base,
 			 XDP_REDIRECT, VARY_AT_RANDOM, flows[i].count, FORGET_NOTHING);
 	}
 	simple_path("address, reply", frame_of(&reply, LINK_SERVERS), XDP_REDIRECT);

@@ -149,6 +149,9 @@ struct nat_flow {
 	__u32 interface;
 };
 
+/* where its flows are made to go */
+struct address nat_replica = {};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 131072);
@@ -168,13 +171,55 @@ static __always_inline __u64 nat_difference(__u64 sum, __u32 before, __u32 after
 	return sum + (__u32)~before + after;
 }
 
-/* make: opens the flow instead of looking for it. */
-static __always_inline int nat_handle(struct xdp_md *context, bool make)
+enum nat_step {
+	NAT_OPEN,  /* makes the flow's entry, and nothing else */
+	NAT_PLAIN, /* all comes from the entry */
+	NAT_ROUTED, /* link addresses and interface come from the kernel's own look-up of route and neighbour */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct bpf_fib_lookup);
+} nat_next_hops SEC(".maps");
+
+/* The next hop of the packet in hand, to that replica; NULL: none. */
+static __always_inline const struct bpf_fib_lookup *nat_route(struct xdp_md *context,
+							      const struct flow_key *key,
+							      const struct nat_flow *flow,
+							      bool ipv6)
 {
+	__u32 first = 0;
+	struct bpf_fib_lookup *hop = bpf_map_lookup_elem(&nat_next_hops, &first);
+
+	if (!hop)
+		return NULL;
+	__builtin_memset(hop, 0, sizeof(*hop));
+	hop->family = ipv6 ? AF_INET6 : AF_INET;
+	hop->l4_protocol = IPPROTO_TCP;
+	hop->ifindex = context->ingress_ifindex;
+	hop->tot_len = 100;
+	hop->sport = key->client_port;
+	hop->dport = flow->port;
+	if (ipv6) {
+		__builtin_memcpy(hop->ipv6_src, &key->client, 16);
+		__builtin_memcpy(hop->ipv6_dst, &flow->replica, 16);
+	} else {
+		hop->ipv4_src = key->client.word[3];
+		hop->ipv4_dst = flow->replica.word[3];
+	}
+	return bpf_fib_lookup(context, hop, sizeof(*hop), 0) ? NULL : hop;
+}
+
+static __always_inline int nat_handle(struct xdp_md *context, enum nat_step step)
+{
+	const struct bpf_fib_lookup *hop = NULL;
 	struct ethhdr *link = (void *)(long)context->data;
 	void *end = (void *)(long)context->data_end;
 	struct flow_key key = {.protocol = IPPROTO_TCP};
-	struct nat_flow fresh = {.port = bpf_htons(8443), .interface = 1};
+	bool make = step == NAT_OPEN;
+	struct nat_flow fresh = {.port = bpf_htons(8443), .interface = 1, .replica = nat_replica};
 	const struct nat_flow *flow;
 	struct tcphdr *tcp;
 	__u64 sum;
@@ -196,6 +241,11 @@ static __always_inline int nat_handle(struct xdp_md *context, bool make)
 		flow = bpf_map_lookup_elem(&nat_flows, &key);
 		if (!flow)
 			return XDP_PASS;
+		if (step == NAT_ROUTED) {
+			hop = nat_route(context, &key, flow, true);
+			if (!hop)
+				return XDP_PASS;
+		}
 		sum = (__u16)~tcp->check;
 		for (int i = 0; i < 4; i++)
 			sum = nat_difference(sum, key.service.word[i], flow->replica.word[i]);
@@ -231,18 +281,23 @@ static __always_inline int nat_handle(struct xdp_md *context, bool make)
 	} else {
 		return XDP_PASS;
 	}
+	if (hop) {
+		__builtin_memcpy(link->h_dest, hop->dmac, ETH_ALEN);
+		__builtin_memcpy(link->h_source, hop->smac, ETH_ALEN);
+		return bpf_redirect(hop->ifindex, 0);
+	}
 	__builtin_memcpy(link, flow->link_addresses, 12);
 	return bpf_redirect(flow->interface, 0);
 }
 
-static __always_inline int nat_run(struct xdp_md *context, bool make)
+static __always_inline int nat_run(struct xdp_md *context, enum nat_step step)
 {
 	struct kept *kept = keep(context);
 	int verdict;
 
 	if (!kept || change(context))
 		return XDP_ABORTED;
-	verdict = nat_handle(context, make);
+	verdict = nat_handle(context, step);
 	kept = kept_get();
 	if (!kept || restore(context, kept))
 		return XDP_ABORTED;
@@ -252,13 +307,19 @@ static __always_inline int nat_run(struct xdp_md *context, bool make)
 SEC("xdp.frags")
 int nat_restored(struct xdp_md *context)
 {
-	return nat_run(context, false);
+	return nat_run(context, NAT_PLAIN);
 }
 
 SEC("xdp.frags")
 int nat_open(struct xdp_md *context)
 {
-	return nat_run(context, true);
+	return nat_run(context, NAT_OPEN);
+}
+
+SEC("xdp.frags")
+int nat_routed_restored(struct xdp_md *context)
+{
+	return nat_run(context, NAT_ROUTED);
 }
 
 char LICENSE[] SEC("license") = "GPL";
