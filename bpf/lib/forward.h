@@ -10,6 +10,7 @@
 #define WARMPATH_BPF_FORWARD_H
 
 #include "exit.h"
+#include "next_hop_memory.h"
 #include "packet.h"
 
 /* Set before loading. Replicas run on this machine: what the route look-up calls not forwarded is theirs. */
@@ -37,6 +38,30 @@ static __always_inline __u16 forward_size(struct packet_context *context,
 }
 
 /*
+ * Asks the kernel, or what it said a moment ago. look_up: complete but for the size. Returns BPF_FIB_LKUP_RET_*.
+ */
+static __always_inline long next_hop_ask(struct packet_context *context,
+					 struct bpf_fib_lookup *look_up, __u16 size)
+{
+	struct remembered_next_hop *place = NULL;
+	__u64 now = 0;
+	long result;
+
+	if (next_hop_memory) {
+		now = bpf_ktime_get_coarse_ns();
+		if (next_hop_recall(look_up, size, now, &place))
+			return BPF_FIB_LKUP_RET_SUCCESS;
+		if (place)
+			next_hop_note(place, look_up);
+	}
+	look_up->tot_len = size;
+	result = bpf_fib_lookup(context, look_up, sizeof(*look_up), 0);
+	if (place && result == BPF_FIB_LKUP_RET_SUCCESS)
+		next_hop_remember(place, look_up, now);
+	return result;
+}
+
+/*
  * Looks up where the packet in scratch goes once translated. Nothing is modified.
  * A global function: verified once.
  */
@@ -58,7 +83,6 @@ __noinline int next_hop_find(struct packet_context *context)
 	look_up->family = packet->family;
 	look_up->l4_protocol = packet->protocol;
 	look_up->ifindex = context_interface(context);
-	look_up->tot_len = forward_size(context, packet);
 	if (packet->fragment != FRAGMENT_LATER) {
 		look_up->sport = translation->source_port;
 		look_up->dport = translation->destination_port;
@@ -75,7 +99,7 @@ __noinline int next_hop_find(struct packet_context *context)
 		}
 	}
 
-	result = bpf_fib_lookup(context, look_up, sizeof(*look_up), 0);
+	result = next_hop_ask(context, look_up, forward_size(context, packet));
 	scratch->interface = look_up->ifindex;
 	switch (result) {
 	case BPF_FIB_LKUP_RET_SUCCESS:

@@ -18,6 +18,7 @@
 #include "router_tc.skel.h"
 #include "router_xdp.skel.h"
 
+static uint64_t next_hop_memory;     /* none: what a test changes takes effect at once */
 static uint32_t table_size = 131072; /* of flows and the like: enough here, and quickly made */
 
 static const char *const link_names[LINK_COUNT] = {"client-side", "server-side", "narrow-side",
@@ -167,6 +168,11 @@ static void open_maps(struct bpf_object *object, struct bpf_object *shared)
 	}
 }
 
+void world_set_next_hop_memory(uint64_t nanoseconds)
+{
+	next_hop_memory = nanoseconds;
+}
+
 void world_set_table_size(uint32_t entries)
 {
 	table_size = entries;
@@ -183,6 +189,8 @@ int world_load(bool replicas_are_local)
 		return -ENOMEM;
 	xdp->rodata->replicas_are_local = replicas_are_local;
 	tc->rodata->replicas_are_local = replicas_are_local;
+	xdp->rodata->next_hop_memory = next_hop_memory;
+	tc->rodata->next_hop_memory = next_hop_memory;
 	open_maps(xdp->obj, NULL);
 	err = router_xdp_bpf__load(xdp);
 	if (err)

@@ -49,6 +49,9 @@ void world_destroy(void);
 /* How many entries tables of flows have in programs loaded from now on. */
 void world_set_table_size(uint32_t entries);
 
+/* How long programs loaded from now on keep the kernel's answers to look-ups of routes (0, unless this is called). */
+void world_set_next_hop_memory(uint64_t nanoseconds);
+
 /* Loads the programs; replicas_are_local as in the shape node-local. 0 or a negative errno. */
 int world_load(bool replicas_are_local);
 void world_unload(void);
