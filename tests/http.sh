@@ -108,6 +108,8 @@ node_server() { # NAME DIRECTORY PORT
 					answer.end(chunk(words.join(' '), true));
 				}
 			});
+		}).on('clientError', (error, socket) => {
+			socket.end('HTTP/1.1 400 Bad Request\\r\\nX-Replica: ' + name + '\\r\\nConnection: close\\r\\n\\r\\n');
 		}).listen({host: '::', port: port, backlog: 4096});
 	JAVASCRIPT
 }
@@ -124,7 +126,7 @@ http_servers_start() {
 			;;
 		node)
 			node_server "$name" "$run/$name" "$port" >"$run/$name/server.js"
-			tools/lab exec "$name" node "$run/$name/server.js" >"$run/$name/server.log" 2>&1 &
+			tools/lab exec "$name" node --max-http-header-size=65536 "$run/$name/server.js" >"$run/$name/server.log" 2>&1 &
 			;;
 		esac
 		echo $! >"$run/$name/server.pid"
@@ -159,4 +161,28 @@ requests_are_right() {
 		head -n 10 "$2" | note
 		not_ok "$1: each answered by its home, byte for byte"
 	fi
+}
+
+# two_homes: two ids of the plan with different homes: ID HOME-ADDRESS ID HOME-ADDRESS
+two_homes() { # ipv4|ipv6
+	tools/lab list | awk -v family="$1" '
+		NR == FNR { address[$1] = family == "ipv4" ? $2 : $3; next }
+		!first { first = $1; home = $2; next }
+		$2 != home { print first, address[home], $1, address[$2]; exit }' - "$scratch/plan"
+}
+
+# tap_of DESCRIPTION COMMAND...: the TAP of a test program becomes ours
+tap_of() {
+	local line description=$1 before=$failure_count result=0
+	shift
+	"$@" >"$scratch/tap" 2>&1 || result=$?
+	while read -r line; do
+		case $line in
+		'ok '*) ok "$description: ${line#* - }" ;;
+		'not ok '*) not_ok "$description: ${line#* - }" ;;
+		1..*) ;;
+		*) echo "$line" ;;
+		esac
+	done <"$scratch/tap"
+	[ $result = 0 ] || [ "$failure_count" -gt "$before" ] || not_ok "$description: exit status $result"
 }
