@@ -274,6 +274,24 @@ static __always_inline bool connection_of_reply(struct scratch *scratch,
 }
 
 /*
+ * The replica in hand accepts a connection: one that the client has made with it directly, for those that are handed over are accepted by the
+ * router. Its addresses and ports as a connection of ours are those of `entry`. Returns whether that one is over, which is then forgotten, so that
+ * the new one is left alone: the client would not use its port again otherwise, nor would its owner accept it.
+ */
+static __always_inline bool connection_made_directly(struct scratch *scratch,
+						     struct connection *entry)
+{
+	if (entry->state != CONNECTION_CLOSED && entry->state != CONNECTION_REFUSED &&
+	    !connection_is_owner(scratch, entry))
+		return false;
+	connection_close(entry);
+	bpf_map_delete_elem(&connections, &scratch->flow_key);
+	return_key_of_reply(&scratch->return_key, &scratch->packet);
+	bpf_map_delete_elem(&return_flows, &scratch->return_key);
+	return true;
+}
+
+/*
  * A TCP segment from the replica in `slot`, whose address `services` services use. OUTCOME_COUNT: it belongs to no connection of ours.
  * A global function: verified once.
  */
@@ -298,7 +316,11 @@ __noinline int connection_reply(struct packet_context *context, __u32 slot, __u3
 		return OUTCOME_COUNT;
 	if (tcp_read(context, &scratch->packet, &space->segment))
 		return OUTCOME_drop_truncated;
+<<<<<<< HEAD
 	if (!connection_fits_reply(entry, &space->segment))
+=======
+	if ((space->segment.flags & TCP_FLAG_SYN) && connection_made_directly(scratch, entry))
+>>>>>>> 1ebcf3c (Leave connections alone that a client makes with a replica directly, from ports it has used with the service)
 		return OUTCOME_COUNT;
 	if (!connection_is_owner(scratch, entry)) {
 		if (space->segment.flags & TCP_FLAG_RST)

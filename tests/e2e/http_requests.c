@@ -41,8 +41,9 @@
 struct connection {
 	int descriptor; /* -1: none */
 	bool waiting_to_send;
-	double due; /* when the next request is to be sent, or the answer has to come on */
-	bool open;  /* a request is under way */
+	double due;  /* when the next request is to be sent, or the answer has to come on */
+	bool open;   /* a request is under way */
+	bool ending; /* the server is to close first, so that the local port is free at once */
 	double sent_at;
 	const struct conversation *conversation;
 	unsigned int file;
@@ -94,6 +95,7 @@ static void disconnect(struct connection *connection)
 	if (connection->descriptor >= 0)
 		close(connection->descriptor);
 	connection->descriptor = -1;
+	connection->ending = false;
 }
 
 static void fail(struct connection *connection, const char *reason, int error)
@@ -222,8 +224,10 @@ static void answer_is_complete(struct connection *connection)
 	}
 	connection->open = false;
 	connection->due = now() + pause_milliseconds / 1e3;
-	if (connection->close_after || fresh)
-		disconnect(connection);
+	if (connection->close_after || fresh) {
+		connection->ending = true;
+		connection->due += 1;
+	}
 }
 
 static void take_body(struct connection *connection, const char *bytes, size_t length)
@@ -308,6 +312,8 @@ static void receive(struct connection *connection)
 				different++;
 			if (got < 0)
 				resets++;
+			if (connection->ending)
+				connection->due -= 1;
 			disconnect(connection);
 			return;
 		}
@@ -315,8 +321,8 @@ static void receive(struct connection *connection)
 			fail(connection, "receiving", errno);
 		} else if (got == 0) {
 			if (connection->head_done && connection->until_close) {
-				connection->close_after = true;
 				answer_is_complete(connection);
+				disconnect(connection);
 			} else {
 				fail(connection, "closed in mid-answer", 0);
 			}
@@ -344,7 +350,10 @@ static int tick(void)
 
 		if (connection->open && time >= connection->due)
 			fail(connection, "no answer", 0);
-		if (!connection->open && more_to_begin() && time >= connection->due)
+		if (connection->ending && time >= connection->due)
+			disconnect(connection);
+		if (!connection->open && !connection->ending && more_to_begin() &&
+		    time >= connection->due)
 			begin_request(connection);
 		busy |= connection->open || more_to_begin();
 		if (connection->due < next)
