@@ -11,6 +11,7 @@
 #   make check    formatting, static analysis, shell scripts
 #   make kernels  load and test every program in stock Debian kernels under emulation (needs qemu)
 #   make bench    benchmarks: ratios and medians, side by side
+#   make deb      the Debian package, build/deb/warmpath_*.deb; make test-deb also installs it on a clean root, runs and removes it
 #   make install  DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, COMPLETIONDIR: programs, unit, example, manual pages, completion
 #
 # Sources are found by their place: bpf/NAME.bpf.c becomes an object and a skeleton, user/lib/ a library, user/cli/ the CLI,
@@ -72,7 +73,7 @@ TEST_PROGRAMS := $(UNIT_TESTS) $(DATAPATH_TESTS) $(DATAPATH_BENCHES) $(E2E_PROGR
 
 PROGRAMS := $(if $(CLI_OBJECTS),$(BUILD)/warmpath) $(if $(AGENT_OBJECTS),$(BUILD)/warmpathd)
 
-.PHONY: test-sanitize analyze kernels all programs tools test-programs deps demo experiment test check format bench install clean
+.PHONY: deb test-deb test-sanitize analyze kernels all programs tools test-programs deps demo experiment test check format bench install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -211,6 +212,12 @@ install: programs
 	install -D -m 0644 deploy/warmpath.yaml $(DESTDIR)$(PREFIX)/share/doc/warmpath/examples/warmpath.yaml
 	install -D -m 0644 README.md $(DESTDIR)$(PREFIX)/share/doc/warmpath/README.md
 	install -D -m 0644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/warmpath/LICENSE
+
+deb:
+	./tools/package
+
+test-deb: deb all
+	./tests/run package
 
 clean:
 	rm -rf $(BUILD)
