@@ -103,17 +103,17 @@ complaint() { # description wanted-sentence-part event...
 
 bad_events() {
 	local replicas='{"op":"replicas","names":["a","b"]}'
-	complaint "what is not JSON is named by its line" "Line 2: not JSON" "$replicas" "{"
-	complaint "an unknown operation is named" 'Line 1: "op" is "frobnicate"; allowed: replicas, request, finish' \
+	complaint "what is not JSON is named by its line" "line 2: not JSON" "$replicas" "{"
+	complaint "an unknown operation is named" 'line 1: "op" is "frobnicate"; allowed: replicas, request, finish' \
 		'{"op":"frobnicate"}'
-	complaint "an id with a forbidden character is refused" 'Line 2: "id" is not 1 to 128 characters' "$replicas" \
+	complaint "an id with a forbidden character is refused" 'line 2: "id" is not 1 to 128 characters' "$replicas" \
 		'{"op":"request","req":1,"id":"a b","prompt_tokens":1,"max_tokens":1}'
-	complaint "a negative number of tokens is refused" 'Line 3: "prompt_tokens" is not a whole number from 0 to 16777215' \
+	complaint "a negative number of tokens is refused" 'line 3: "prompt_tokens" is not a whole number from 0 to 16777215' \
 		"$replicas" "" '{"op":"request","req":1,"id":"a","prompt_tokens":-1,"max_tokens":1}'
-	complaint "a request that is open already is refused" "Line 3: Request 1 is open already" "$replicas" \
+	complaint "a request that is open already is refused" "line 3: request 1 is open already" "$replicas" \
 		'{"op":"request","req":1,"id":"a","prompt_tokens":1,"max_tokens":1}' \
 		'{"op":"request","req":1,"id":"b","prompt_tokens":1,"max_tokens":1}'
-	complaint "a name that no replica can have is refused" "Line 1:" '{"op":"replicas","names":["a b"]}'
+	complaint "a name that no replica can have is refused" "line 1:" '{"op":"replicas","names":["a b"]}'
 }
 
 engines=user

@@ -220,4 +220,9 @@ rm -f "$run/agent.pid"
 check "without a data path --detach has nothing to do" in_host router "$build/warmpathd" --detach -c "$run/agent.yaml"
 sed -i 's/^shape:.*/shape: nonsense/' "$run/agent.yaml"
 refused "--check of a bad file" 'shape is "nonsense"; allowed: one of inline, node-local' "$build/warmpathd" --check -c "$run/agent.yaml"
-check "--check of the shipped example" "$build/warmpathd" --check -c deploy/warmpath.yaml
+sed "s|/etc/warmpath/secret|$run/secret|" deploy/warmpath.yaml >"$scratch/example.yaml"
+is "--check of the shipped example" "$("$build/warmpathd" --check -c "$scratch/example.yaml")" \
+	"$scratch/example.yaml: good; 3 services, 1 interface"
+sed -i "s|$run/secret|$run/no-secret|" "$scratch/example.yaml"
+refused "--check of an example without its secret" "the secret file $run/no-secret cannot be opened: No such file" \
+	"$build/warmpathd" --check -c "$scratch/example.yaml"

@@ -50,21 +50,21 @@ static void wrong_settings_are_named_with_what_is_allowed(void **unused)
 	(void)unused;
 	assert_refused("epsilon=0",
 		       "epsilon is \"0\"; allowed: a number from 0.000001 to 100 with at most 6 "
-		       "digits after the point.");
+		       "digits after the point");
 	assert_refused("epsilon=0.1234567",
 		       "epsilon is \"0.1234567\"; allowed: a number from 0.000001 to 100 "
-		       "with at most 6 digits after the point.");
+		       "with at most 6 digits after the point");
 	assert_refused("load_metric=bytes",
-		       "load_metric is \"bytes\"; allowed: one of requests, tokens.");
-	assert_refused("token_load=yes", "token_load is \"yes\"; allowed: true or false.");
+		       "load_metric is \"bytes\"; allowed: one of requests, tokens");
+	assert_refused("token_load=yes", "token_load is \"yes\"; allowed: true or false");
 	assert_refused("memory_max=0",
-		       "memory_max is \"0\"; allowed: a whole number from 1 to 16777216.");
-	assert_refused("epsilon", "\"epsilon\" is not a setting: write KEY=VALUE.");
+		       "memory_max is \"0\"; allowed: a whole number from 1 to 16777216");
+	assert_refused("epsilon", "\"epsilon\" is not a setting: write KEY=VALUE");
 	assert_refused(
 		"color=red",
-		"There is no policy setting \"color\"; there are: name, epsilon, load_metric, token_load, "
+		"there is no policy setting \"color\"; there are: name, epsilon, load_metric, token_load, "
 		"long_stickiness, placement_memory, long_epsilon, long_threshold_tokens, "
-		"memory_max_entries, default_max_tokens.");
+		"memory_max_entries, default_max_tokens");
 }
 
 static void settings_that_do_not_go_together(void **unused)
@@ -78,7 +78,7 @@ static void settings_that_do_not_go_together(void **unused)
 	assert_int_equal(policy_check(&settings, &error), -22);
 	assert_string_equal(
 		error.text,
-		"long_epsilon is 1, but must not be smaller than epsilon, which is 1.5.");
+		"long_epsilon is 1, but must not be smaller than epsilon, which is 1.5");
 }
 
 static void every_setting_is_shown(void **unused)

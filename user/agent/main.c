@@ -13,6 +13,7 @@
 #include "agent/attach_dispatcher.h"
 #include "agent/privileges.h"
 #include "agent/upgrade.h"
+#include "lib/cluster_secret.h"
 #include "lib/log.h"
 
 const char *argp_program_version = "warmpathd " WARMPATH_VERSION;
@@ -100,15 +101,24 @@ static int check_config(const char *path)
 {
 	struct config_problems problems = {0};
 	struct config config;
+	struct error error;
 	int result = config_load(path, &config, &problems);
 
 	if (result)
 		fprintf(stderr, "%s\n", problems.text ? problems.text : "not enough memory");
 	if (problems.count > 1)
 		fprintf(stderr, "%u problems\n", problems.count);
+	/* what the agent would read as well, and end over */
+	if (!result) {
+		result = cluster_secrets_load(&config.handoff, &error);
+		explicit_bzero(&config.handoff.keys, sizeof(config.handoff.keys));
+		if (result)
+			fprintf(stderr, "%s: %s\n", path, error.text);
+	}
 	if (!result)
-		printf("%s: good; %u services, %u interfaces\n", path, config.service_count,
-		       config.interface_count);
+		printf("%s: good; %u service%s, %u interface%s\n", path, config.service_count,
+		       config.service_count == 1 ? "" : "s", config.interface_count,
+		       config.interface_count == 1 ? "" : "s");
 	config_problems_free(&problems);
 	config_free(&config);
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "lib/config_schema.h"
 
 struct attach_arguments {
 	struct plain_arguments plain;
@@ -20,6 +21,10 @@ static error_t parse_attach(int key, char *argument, struct argp_state *state)
 
 	switch (key) {
 	case 'm':
+		if (!schema_find_word(choices_attach_mode, argument))
+			argp_error(state,
+				   "there is no mode \"%s\": use native, generic, tc or auto",
+				   argument);
 		arguments->mode = argument;
 		return 0;
 	case 'f':
@@ -69,7 +74,8 @@ int detach_main(int argc, char **argv)
 		.children = client_children,
 		.doc = "Detach the router from an interface. \"all\" is the end of the data path: everything is "
 		       "detached, all pins are removed, connections are forgotten, warmpathd ends "
-		       "(`warmpathd --detach -c FILE` does it where none runs).",
+		       "(`warmpathd --detach -c FILE` does it where none runs).\v"
+		       "Examples:\n  warmpath detach eth1\n  warmpath detach all",
 	};
 	struct plain_arguments arguments = {.expected = 1};
 

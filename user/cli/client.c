@@ -108,21 +108,35 @@ const char *client_socket(const struct client_options *options)
 	return environment && environment[0] ? environment : CONTROL_SOCKET_DEFAULT;
 }
 
+/* Says why there is no answer; with --json also as the answer that a refusal would be. An exit code. */
+static int no_answer(const struct client_options *options, const struct error *error, int code)
+{
+	complain("%s", error->text);
+	if (options->json) {
+		json_t *refusal = control_refusal(error->text);
+
+		json_dumpf(refusal, stdout, JSON_INDENT(2));
+		putchar('\n');
+		json_decref(refusal);
+	}
+	return code;
+}
+
 /* EXIT_DONE and a connection; or another exit code, the sentence said and the reference to `message` dropped. */
 static int reach(const struct client_options *options, json_t *message, int *descriptor)
 {
 	struct error error;
 
 	if (!message) {
-		complain("not enough memory, or an argument that is not UTF-8");
-		return EXIT_FAILED;
+		error_set(&error, -EINVAL, "an argument is not UTF-8 text");
+		return no_answer(options, &error, EXIT_USAGE);
 	}
 	*descriptor = control_connect(client_socket(options), &error);
 	if (*descriptor >= 0)
 		return EXIT_DONE;
 	json_decref(message);
-	complain("%s", error.text);
-	return EXIT_UNREACHABLE;
+	return no_answer(options, &error,
+			 *descriptor == -ENAMETOOLONG ? EXIT_USAGE : EXIT_UNREACHABLE);
 }
 
 int client_ask(const struct client_options *options, json_t *message, json_t **answer)
@@ -137,10 +151,8 @@ int client_ask(const struct client_options *options, json_t *message, json_t **a
 	result = control_ask(descriptor, message, answer, &error);
 	close(descriptor);
 	json_decref(message);
-	if (result) {
-		complain("%s", error.text);
-		return EXIT_UNREACHABLE;
-	}
+	if (result)
+		return no_answer(options, &error, EXIT_UNREACHABLE);
 	if (options->json) {
 		json_dumpf(*answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 		putchar('\n');

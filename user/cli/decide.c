@@ -60,7 +60,7 @@ static void take_vnodes(struct argp_state *state, struct options *options, const
 	number = strtoul(text, &end, 10);
 	if (errno || end == text || *end != '\0' || *text == '-' || number < 1 ||
 	    number > RING_POINTS_MAX)
-		argp_error(state, "\"%s\" is not a number of virtual nodes: give 1 to %u.", text,
+		argp_error(state, "\"%s\" is not a number of virtual nodes: give 1 to %u", text,
 			   RING_POINTS_MAX);
 	options->vnodes = number;
 }
@@ -68,8 +68,7 @@ static void take_vnodes(struct argp_state *state, struct options *options, const
 static void take_dialect(struct argp_state *state, struct options *options, const char *text)
 {
 	if (ring_parse_dialect(text, &options->dialect))
-		argp_error(state,
-			   "There is no ring dialect \"%s\": use llm-ring or replica-router.",
+		argp_error(state, "there is no ring dialect \"%s\": use llm-ring or replica-router",
 			   text);
 }
 
@@ -81,7 +80,7 @@ static void take_pair(struct argp_state *state, struct options *options, char *p
 	else if (strncmp(pair, "dialect=", 8) == 0)
 		take_dialect(state, options, pair + 8);
 	else if (options->pair_count == sizeof(options->pairs) / sizeof(options->pairs[0]))
-		argp_error(state, "There are too many settings: at most %zu.", options->pair_count);
+		argp_error(state, "there are too many settings: at most %zu", options->pair_count);
 	else
 		options->pairs[options->pair_count++] = pair;
 }
@@ -94,8 +93,8 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case OPTION_POLICY:
 		if (policy_parse_name(argument, &options->policy))
 			argp_error(state,
-				   "There is no policy \"%s\": use round-robin, mod-n, consistent, "
-				   "bounded or llm-aware.",
+				   "there is no policy \"%s\": use round-robin, mod-n, consistent, "
+				   "bounded or llm-aware",
 				   argument);
 		options->policy_given = true;
 		return 0;
@@ -108,7 +107,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		else if (strcmp(argument, "kernel") == 0)
 			options->driver = &engine_driver_kernel;
 		else
-			argp_error(state, "There is no engine \"%s\": use user or kernel.",
+			argp_error(state, "there is no engine \"%s\": use user or kernel",
 				   argument);
 		return 0;
 	case OPTION_VNODES:
@@ -121,12 +120,12 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		options->hash_key_file = argument;
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "\"%s\" is too much: events are read from standard input.",
+		argp_error(state, "\"%s\" is too much: events are read from standard input",
 			   argument);
 		return 0;
 	case ARGP_KEY_END:
 		if (!options->policy_given)
-			argp_error(state, "Say which policy: --policy POLICY.");
+			argp_error(state, "say which policy: --policy POLICY");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -143,15 +142,15 @@ static int event_replicas(struct engine *engine, json_t *event, struct error *er
 	int err = 0;
 
 	if (!json_is_array(list))
-		return error_set(error, -EINVAL, "\"names\" is not a list of names.");
+		return error_set(error, -EINVAL, "\"names\" is not a list of names");
 	names = calloc(count + 1, sizeof(*names));
 	if (!names)
-		return error_set(error, -ENOMEM, "There is no memory for the replicas.");
+		return error_set(error, -ENOMEM, "there is no memory for the replicas");
 	json_array_foreach(list, index, item)
 	{
 		names[index] = json_string_value(item);
 		if (!names[index])
-			err = error_set(error, -EINVAL, "\"names\" is not a list of names.");
+			err = error_set(error, -EINVAL, "\"names\" is not a list of names");
 	}
 	if (!err)
 		err = engine_set_replicas(engine, names, count, error);
@@ -163,9 +162,11 @@ static int read_tokens(json_t *event, const char *key, __u32 *tokens, struct err
 {
 	json_t *value = json_object_get(event, key);
 
+	if (!value)
+		return error_set(error, -EINVAL, "\"%s\" is missing", key);
 	if (!json_is_integer(value) || json_integer_value(value) < 0 ||
 	    json_integer_value(value) > REQUEST_TOKENS_MAX)
-		return error_set(error, -EINVAL, "\"%s\" is not a whole number from 0 to %u.", key,
+		return error_set(error, -EINVAL, "\"%s\" is not a whole number from 0 to %u", key,
 				 REQUEST_TOKENS_MAX);
 	*tokens = json_integer_value(value);
 	return 0;
@@ -175,8 +176,10 @@ static int read_request_number(json_t *event, json_int_t *number, struct error *
 {
 	json_t *value = json_object_get(event, "req");
 
+	if (!value)
+		return error_set(error, -EINVAL, "\"req\" is missing");
 	if (!json_is_integer(value))
-		return error_set(error, -EINVAL, "\"req\" is not a whole number.");
+		return error_set(error, -EINVAL, "\"req\" is not a whole number");
 	*number = json_integer_value(value);
 	return 0;
 }
@@ -193,6 +196,8 @@ static int event_request(struct engine *engine, json_t *event, struct error *err
 	json_int_t number = 0;
 	int err;
 
+	if (!json_object_get(event, "id"))
+		return error_set(error, -EINVAL, "\"id\" is missing");
 	request.id_length = id ? strlen(id) : 0;
 	if (request.id_length < 1 || request.id_length > ID_LENGTH_MAX ||
 	    strspn(id, allowed) != request.id_length)
@@ -226,8 +231,10 @@ static int event_finish(struct engine *engine, json_t *event, struct error *erro
 
 	if (err)
 		return err;
+	if (!status)
+		return error_set(error, -EINVAL, "\"status\" is missing");
 	if (!json_is_integer(status))
-		return error_set(error, -EINVAL, "\"status\" is not a whole number.");
+		return error_set(error, -EINVAL, "\"status\" is not a whole number");
 	code = json_integer_value(status);
 	return engine_finish(engine, number, code >= 200 && code < 300, error);
 }
@@ -240,9 +247,9 @@ static int take_event(struct engine *engine, const char *line, size_t length, st
 	int err;
 
 	if (!event)
-		err = error_set(error, -EINVAL, "not JSON: %s.", problem.text);
+		err = error_set(error, -EINVAL, "not JSON: %s", problem.text);
 	else if (!operation)
-		err = error_set(error, -EINVAL, "not an event: \"op\" is missing.");
+		err = error_set(error, -EINVAL, "not an event: \"op\" is missing");
 	else if (strcmp(operation, "replicas") == 0)
 		err = event_replicas(engine, event, error);
 	else if (strcmp(operation, "request") == 0)
@@ -251,7 +258,7 @@ static int take_event(struct engine *engine, const char *line, size_t length, st
 		err = event_finish(engine, event, error);
 	else
 		err = error_set(error, -EINVAL,
-				"\"op\" is \"%s\"; allowed: replicas, request, finish.", operation);
+				"\"op\" is \"%s\"; allowed: replicas, request, finish", operation);
 	json_decref(event);
 	return err;
 }
@@ -271,12 +278,12 @@ static int take_events(struct engine *engine)
 			continue;
 		err = take_event(engine, line, length, &error);
 		if (err)
-			complain("Line %lu: %s", number, error.text);
+			complain("line %lu: %s", number, error.text);
 	}
 	free(line);
 	if (!err && ferror(stdin)) {
 		err = -errno;
-		complain("The events cannot be read from standard input: %s.", strerror(errno));
+		complain("the events cannot be read from standard input: %s", strerror(errno));
 	}
 	return err;
 }
@@ -290,6 +297,9 @@ static int read_settings(const struct options *options, struct engine_settings *
 	*policy = policy_published(options->policy);
 	for (size_t i = 0; !err && i < options->pair_count; i++)
 		err = policy_set_pair(policy, options->pairs[i], error);
+	if (!err && policy->policy != options->policy)
+		err = error_set(error, -EINVAL, "--policy says %s, and --set name says %s: say one",
+				policy_name(options->policy), policy_name(policy->policy));
 	/* where it has no say, the reference does not mind either */
 	if (!err && policy->policy == POLICY_LLM_AWARE && policy->long_stickiness)
 		err = policy_check(policy, error);
@@ -303,6 +313,7 @@ int decide_main(int argc, char **argv)
 		.parser = parse_option,
 		.doc = "Read events from standard input, a JSON object a line, and print the decision "
 		       "on each request.\v"
+		       "Example:\n  warmpath decide --policy llm-aware <events.jsonl\n\n"
 		       "Events:\n"
 		       "  {\"op\":\"replicas\",\"names\":[\"llm-0\",\"llm-1\"]}\n"
 		       "  {\"op\":\"request\",\"req\":7,\"id\":\"conv1\",\"prompt_tokens\":860,"
@@ -338,7 +349,7 @@ int decide_main(int argc, char **argv)
 	err = take_events(engine);
 	engine_close(engine);
 	if (fflush(stdout) && !err) {
-		complain("The decisions cannot be written: %s.", strerror(errno));
+		complain("the decisions cannot be written: %s", strerror(errno));
 		return EXIT_FAILED;
 	}
 	return err ? EXIT_FAILED : EXIT_DONE;

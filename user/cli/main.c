@@ -5,7 +5,11 @@
 #include "cli/cli.h"
 
 #include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/client.h"
 
@@ -48,8 +52,20 @@ static int take_socket(int argc, char **argv)
 	return argc - taken;
 }
 
+/* What was printed into a full disk, or a pipe that nobody reads, is no success, whichever subcommand it was. */
+static void close_output(void)
+{
+	int failed = ferror(stdout);
+
+	if ((fclose(stdout) == 0 && !failed) || errno == EPIPE)
+		return;
+	complain("the output cannot be written: %s", strerror(errno));
+	_exit(EXIT_FAILED);
+}
+
 int main(int argc, char **argv)
 {
+	atexit(close_output);
 	argp_err_exit_status = EXIT_USAGE;
 	if (argc > 0)
 		argv[0] = "warmpath";

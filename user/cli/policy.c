@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "lib/policy.h"
 
 static void print_policy(const json_t *answer)
 {
@@ -34,7 +35,8 @@ static int show_main(int argc, char **argv)
 	static const struct argp argp = {
 		.parser = client_parse_plain,
 		.children = client_service_children,
-		.doc = "Print the settings of a service's policy, as in the configuration file.",
+		.doc = "Print the settings of a service's policy, as in the configuration file.\v"
+		       "Example:\n  warmpath policy show --service chat",
 	};
 	struct plain_arguments arguments = {.expected = 0};
 
@@ -48,11 +50,13 @@ static int show_main(int argc, char **argv)
 struct set_arguments {
 	struct client_options client;
 	json_t *pairs;
+	struct policy_settings tried; /* takes each setting, to see whether it is one */
 };
 
 static error_t parse_set(int key, char *argument, struct argp_state *state)
 {
 	struct set_arguments *arguments = state->input;
+	struct error error;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
@@ -61,6 +65,8 @@ static error_t parse_set(int key, char *argument, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (!strchr(argument, '='))
 			argp_error(state, "\"%s\" is not a setting: write KEY=VALUE", argument);
+		if (policy_set_pair(&arguments->tried, argument, &error))
+			argp_error(state, "%s", error.text);
 		json_array_append_new(arguments->pairs, json_string(argument));
 		return 0;
 	case ARGP_KEY_END:

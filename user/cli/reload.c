@@ -10,7 +10,8 @@ int reload_main(int argc, char **argv)
 	static const struct argp argp = {
 		.parser = client_parse_plain,
 		.children = client_children,
-		.doc = "Have warmpathd read its configuration again. A bad file changes nothing.",
+		.doc = "Have warmpathd read its configuration again. A bad file changes nothing.\v"
+		       "Example:\n  warmpath reload",
 	};
 	struct plain_arguments arguments = {.expected = 0};
 

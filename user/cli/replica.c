@@ -239,7 +239,8 @@ static int drain_main(int argc, char **argv)
 		.parser = client_parse_plain,
 		.args_doc = "NAME",
 		.children = client_service_children,
-		.doc = "Give a replica no new conversations; its connections go on.",
+		.doc = "Give a replica no new conversations; its connections go on.\v"
+		       "Example:\n  warmpath replica drain llm-0",
 	};
 
 	return change(&argp, argc, argv, "replica-drain", "draining");
@@ -251,7 +252,8 @@ static int undrain_main(int argc, char **argv)
 		.parser = client_parse_plain,
 		.args_doc = "NAME",
 		.children = client_service_children,
-		.doc = "Put a replica that is being drained back on the ring.",
+		.doc = "Put a replica that is being drained back on the ring.\v"
+		       "Example:\n  warmpath replica undrain llm-0",
 	};
 
 	return change(&argp, argc, argv, "replica-undrain", "active");
@@ -264,7 +266,8 @@ static int remove_main(int argc, char **argv)
 		.args_doc = "NAME",
 		.children = client_service_children,
 		.doc = "Remove a replica from its service. A configured one comes back when the "
-		       "configuration is reloaded.",
+		       "configuration is reloaded.\v"
+		       "Example:\n  warmpath replica remove llm-3",
 	};
 
 	return change(&argp, argc, argv, "replica-remove", "removed");

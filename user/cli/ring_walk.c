@@ -124,7 +124,8 @@ int ring_walk_main(int argc, char **argv)
 		.children = children,
 		.doc = "Print, for each id, its hash and the distinct replicas clockwise from it: the "
 		       "first is its home. Without ids, or for the id -, they are read from standard "
-		       "input, one a line.\v"
+		       "input, one a line. Any text is hashed, also what a router takes for no id; a replica named "
+		       "twice is one.\v"
 		       "Example:\n"
 		       "  warmpath ring walk --replicas llm-0,llm-1,llm-2 conv1",
 	};

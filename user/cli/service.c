@@ -44,7 +44,8 @@ static int list_main(int argc, char **argv)
 	static const struct argp argp = {
 		.parser = client_parse_plain,
 		.children = client_children,
-		.doc = "Print the services, a line for each public address.",
+		.doc = "Print the services, a line for each public address.\v"
+		       "Example:\n  warmpath service list --json",
 	};
 	struct plain_arguments arguments = {.expected = 0};
 

@@ -22,7 +22,7 @@ static int control(int program, struct control_call *call, struct error *error)
 	int err = call_program(program, call, sizeof(*call));
 
 	if (err)
-		return error_set(error, err, "The control program cannot be run: %s.",
+		return error_set(error, err, "the control program cannot be run: %s",
 				 strerror(-err));
 	return 0;
 }
@@ -30,7 +30,7 @@ static int control(int program, struct control_call *call, struct error *error)
 static int refused(const struct control_call *call, struct error *error)
 {
 	return error_set(error, call->result,
-			 "The control program refuses replica slot %u of service %u: %s.",
+			 "the control program refuses replica slot %u of service %u: %s",
 			 call->replica, call->service, strerror(-call->result));
 }
 

@@ -51,7 +51,8 @@ bool config_name_valid(const char *name, size_t size)
 {
 	size_t length = strlen(name);
 
-	return length > 0 && length < size &&
+	/* one that begins with - the command line would take for an option */
+	return length > 0 && name[0] != '-' && length < size &&
 	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
 		       length;
 }

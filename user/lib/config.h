@@ -238,7 +238,7 @@ void config_problem(struct config_problems *problems, const char *name, int line
 		    const char *format, ...) __attribute__((format(printf, 4, 5)));
 void config_problems_free(struct config_problems *problems);
 
-/* The rules for names: 1 to `size` - 1 characters out of letters, digits, . _ - */
+/* The rules for names: 1 to `size` - 1 characters out of letters, digits, . _ -, the first of which is no - */
 bool config_name_valid(const char *name, size_t size);
 
 #endif /* WARMPATH_USER_CONFIG_H */

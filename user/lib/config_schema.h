@@ -94,6 +94,9 @@ const char *schema_format_fraction(uint64_t value, unsigned int digits, char *te
 /* The known key below `parent` that is nearest to `name` (fewest edits), or NULL if none is near. */
 const char *schema_nearest(const char *parent, const char *name);
 
+/* The choice of that word, or NULL. */
+const struct schema_choice *schema_find_word(const struct schema_choice *choices, const char *word);
+
 /* The word of a choice's value, "unknown" if there is none. */
 const char *schema_word(const struct schema_choice *choices, int value);
 

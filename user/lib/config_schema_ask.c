@@ -50,6 +50,15 @@ const char *schema_word(const struct schema_choice *choices, int value)
 	return "unknown";
 }
 
+const struct schema_choice *schema_find_word(const struct schema_choice *choices, const char *word)
+{
+	for (; choices->word; choices++) {
+		if (strcmp(choices->word, word) == 0)
+			return choices;
+	}
+	return NULL;
+}
+
 static void allowed_choices(const struct schema_key *key, char *text, size_t size)
 {
 	const struct schema_choice *choice;
@@ -74,13 +83,15 @@ const char *schema_allowed(const struct schema_key *key, char *text, size_t size
 			 (unsigned long long)key->minimum, (unsigned long long)key->maximum);
 		break;
 	case SCHEMA_NAME:
-		snprintf(text, size,
-			 "a name of 1 to %zu characters out of letters, digits and . _ -",
-			 key->size - 1);
+		snprintf(
+			text, size,
+			"a name of 1 to %zu characters out of letters, digits and . _ -, the first no -",
+			key->size - 1);
 		break;
 	case SCHEMA_PATH:
-		snprintf(text, size, "an absolute path of at most %zu characters%s", key->size - 1,
-			 or_none);
+		snprintf(text, size,
+			 "an absolute path of at most %zu characters, without .. in it%s",
+			 key->size - 1, or_none);
 		break;
 	case SCHEMA_TEXT:
 		snprintf(text, size, "%s%s%s", key->form, key->none_allowed ? ", or " : "",

@@ -117,11 +117,24 @@ static bool store_text(const struct schema_key *key, const char *text, void *tar
 	return true;
 }
 
+/* Whether a part of the path is "..": what is made and removed along a path must lie where the path says. */
+static bool climbs(const char *path)
+{
+	const char *at = path;
+
+	while ((at = strstr(at, "/.."))) {
+		if (at[3] == '/' || at[3] == '\0')
+			return true;
+		at += 3;
+	}
+	return false;
+}
+
 static bool read_path(const struct schema_key *key, const char *text, void *target)
 {
 	if (key->none_allowed && strcmp(text, schema_none_word(key)) == 0)
 		text = "";
-	else if (text[0] != '/')
+	else if (text[0] != '/' || climbs(text))
 		return false;
 	return store_text(key, text, target);
 }

@@ -12,6 +12,13 @@
 
 #define PATIENCE_SECONDS 60 /* a ring of a million points takes a few */
 
+static bool is_blank(const char *line, size_t length)
+{
+	while (length > 0 && strchr(" \t\r", line[length - 1]) && line[length - 1])
+		length--;
+	return length == 0;
+}
+
 json_t *control_parse(const char *line, size_t length, struct error *error)
 {
 	json_error_t problem;
@@ -19,7 +26,13 @@ json_t *control_parse(const char *line, size_t length, struct error *error)
 
 	message = json_loadb(line, length, JSON_REJECT_DUPLICATES, &problem);
 	if (!message) {
-		error_set(error, -EINVAL, "the message is not JSON: %s", problem.text);
+		if (is_blank(line, length))
+			error_set(error, -EINVAL,
+				  "the message is empty: one JSON object a line is expected");
+		else if (json_error_code(&problem) == json_error_invalid_utf8)
+			error_set(error, -EINVAL, "the message is not UTF-8 text");
+		else
+			error_set(error, -EINVAL, "the message is not JSON: %s", problem.text);
 		return NULL;
 	}
 	if (!json_is_object(message))
@@ -34,10 +47,20 @@ json_t *control_parse(const char *line, size_t length, struct error *error)
 
 json_t *control_refusal(const char *sentence)
 {
-	/* A sentence cut in the middle of a character is still to be said. */
 	json_t *answer = json_pack("{s:b, s:s}", "ok", 0, "error", sentence);
+	char *plain, *at;
 
-	return answer ? answer : json_pack("{s:b, s:s}", "ok", 0, "error", "refused");
+	if (answer)
+		return answer;
+	/* One that was cut in the middle of a character, or repeats what is not UTF-8, is still to be said. */
+	plain = strdup(sentence);
+	for (at = plain; at && *at; at++) {
+		if ((unsigned char)*at >= 0x80)
+			*at = '?';
+	}
+	answer = json_pack("{s:b, s:s}", "ok", 0, "error", plain ? plain : "refused");
+	free(plain);
+	return answer;
 }
 
 /* --- arguments -------------------------------------------------------------------------------------------------- */
@@ -239,7 +262,8 @@ int control_ask(int descriptor, const json_t *message, json_t **answer, struct e
 
 	*answer = NULL;
 	result = send_message(descriptor, message, error);
-	if (!result)
+	/* One who hangs up on us may have said why: too many connections, another user's. */
+	if (!result || result == -EPIPE || result == -ECONNRESET)
 		result = receive_line(descriptor, &line, &length, error);
 	if (!result) {
 		*answer = json_loadb(line, length, 0, &problem);
@@ -258,8 +282,12 @@ int control_ask(int descriptor, const json_t *message, json_t **answer, struct e
 int control_stream_open(struct control_stream *stream, int descriptor, const json_t *message,
 			struct error *error)
 {
+	int result;
+
 	*stream = (struct control_stream){.descriptor = descriptor};
-	return send_message(descriptor, message, error);
+	result = send_message(descriptor, message, error);
+	/* as in control_ask() */
+	return result == -EPIPE || result == -ECONNRESET ? 0 : result;
 }
 
 void control_stream_close(struct control_stream *stream)

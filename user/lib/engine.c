@@ -20,7 +20,7 @@ static int build_ring(struct engine *engine, struct ring *ring, struct error *er
 	int err;
 
 	if (!replicas)
-		return error_set(error, -ENOMEM, "There is no memory for the replicas.");
+		return error_set(error, -ENOMEM, "there is no memory for the replicas");
 	for (__u32 slot = 0; slot < REPLICAS_MAX; slot++) {
 		if (!engine->slots[slot].member)
 			continue;
@@ -42,7 +42,7 @@ int engine_open(struct engine **result, const struct engine_driver *driver,
 	int err;
 
 	if (!engine)
-		return error_set(error, -ENOMEM, "There is no memory for the engine.");
+		return error_set(error, -ENOMEM, "there is no memory for the engine");
 	engine->driver = driver;
 	engine->settings = *settings;
 	if (settings->hash_key_length > 0)
@@ -50,7 +50,7 @@ int engine_open(struct engine **result, const struct engine_driver *driver,
 	engine->settings.hash_key = engine->hash_key;
 	engine->open = recency_table_new(sizeof(__u64), sizeof(__u8), 0);
 	err = engine->open ? build_ring(engine, &engine->ring, error)
-			   : error_set(error, -ENOMEM, "There is no memory for the engine.");
+			   : error_set(error, -ENOMEM, "there is no memory for the engine");
 	if (err) {
 		recency_table_free(engine->open);
 		free(engine);
@@ -116,9 +116,8 @@ static int take_slot(struct engine *engine, const char *name, __u32 *slot, struc
 		strncpy(engine->slots[i].name, name, REPLICA_NAME_SIZE - 1);
 		return 0;
 	}
-	return error_set(error, -ENOSPC,
-			 "There is no room for replica %s: at most %d are possible.", name,
-			 REPLICAS_MAX);
+	return error_set(error, -ENOSPC, "there is no room for replica %s: at most %d are possible",
+			 name, REPLICAS_MAX);
 }
 
 int engine_set_replicas(struct engine *engine, const char *const *names, size_t count,
@@ -170,12 +169,12 @@ int engine_request(struct engine *engine, const struct engine_request *request,
 	int err;
 
 	if (recency_table_find(engine->open, &request->request))
-		return error_set(error, -EEXIST, "Request %lld is open already.",
+		return error_set(error, -EEXIST, "request %lld is open already",
 				 (long long)request->request);
 	err = engine->driver->request(engine, request, decision, error);
 	if (!err && decision->number > 0 &&
 	    recency_table_put(engine->open, &request->request, &open))
-		err = error_set(error, -ENOMEM, "There is no memory for the request.");
+		err = error_set(error, -ENOMEM, "there is no memory for the request");
 	return err;
 }
 

@@ -38,10 +38,10 @@ static int load_failed(int err, struct error *error)
 	if (err == -EPERM)
 		return error_set(
 			error, err,
-			"The kernel does not let this process load programs: run as root, or "
-			"use --engine user.");
+			"the kernel does not let this process load programs: run as root, or "
+			"use --engine user");
 	return error_set(error, err,
-			 "The program cannot be loaded into this kernel: %s; use --engine user.",
+			 "the program cannot be loaded into this kernel: %s; use --engine user",
 			 strerror(-err));
 }
 
@@ -128,7 +128,7 @@ static int kernel_open(struct engine *engine, struct error *error)
 	int err;
 
 	if (!programs)
-		return error_set(error, -ENOMEM, "There is no memory for the programs.");
+		return error_set(error, -ENOMEM, "there is no memory for the programs");
 	engine->driver_data = programs;
 	err = load_programs(programs, error);
 	if (err)
@@ -166,7 +166,7 @@ static int kernel_set_member(struct engine *engine, __u32 slot, bool member, str
 	int err;
 
 	if (bpf_map_lookup_elem(replicas, &slot, &replica))
-		return error_set(error, -errno, "Replica slot %u cannot be read.", slot);
+		return error_set(error, -errno, "replica slot %u cannot be read", slot);
 	strcpy(replica.name, engine->slots[slot].name);
 	replica.service = SERVICE;
 	replica.state = member ? REPLICA_ACTIVE : REPLICA_REMOVED;
@@ -177,7 +177,7 @@ static int kernel_set_member(struct engine *engine, __u32 slot, bool member, str
 	err = member ? 0
 		     : control_set_member(programs->control_program, SERVICE, slot, false, error);
 	if (!err && bpf_map_update_elem(replicas, &slot, &replica, BPF_ANY))
-		err = error_set(error, -errno, "Replica slot %u cannot be written.", slot);
+		err = error_set(error, -errno, "replica slot %u cannot be written", slot);
 	if (!err && member)
 		err = control_set_member(programs->control_program, SERVICE, slot, true, error);
 	return err;
@@ -189,7 +189,7 @@ static int kernel_read_load(struct engine *engine, __u32 slot, struct replica_lo
 	struct programs *programs = engine->driver_data;
 
 	if (bpf_map_lookup_elem(bpf_map__fd(programs->decide->maps.replica_loads), &slot, load))
-		return error_set(error, -errno, "The load of replica slot %u cannot be read: %s.",
+		return error_set(error, -errno, "the load of replica slot %u cannot be read: %s",
 				 slot, strerror(errno));
 	return 0;
 }
@@ -199,7 +199,7 @@ static int call_decide(struct programs *programs, struct decide_call *call, stru
 	int err = call_program(programs->decide_program, call, sizeof(*call));
 
 	if (err)
-		return error_set(error, err, "The program in the kernel cannot be run: %s.",
+		return error_set(error, err, "the program in the kernel cannot be run: %s",
 				 strerror(-err));
 	return 0;
 }
@@ -223,7 +223,7 @@ static int kernel_request(struct engine *engine, const struct engine_request *re
 	if (err)
 		return err;
 	if (call.result)
-		return error_set(error, call.result, "The program in the kernel cannot decide: %s.",
+		return error_set(error, call.result, "the program in the kernel cannot decide: %s",
 				 strerror(-call.result));
 	*decision = call.decision;
 	return 0;
@@ -244,7 +244,7 @@ static int kernel_finish(struct engine *engine, __u64 request, bool success, str
 	if (!err && call.result)
 		err = error_set(
 			error, call.result,
-			"Request %lld has been pushed out of the kernel's table of open requests.",
+			"request %lld has been pushed out of the kernel's table of open requests",
 			(long long)request);
 	return err;
 }

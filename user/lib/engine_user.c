@@ -31,7 +31,7 @@ struct tables {
 
 static int no_memory(struct error *error)
 {
-	return error_set(error, -ENOMEM, "There is no memory for the request.");
+	return error_set(error, -ENOMEM, "there is no memory for the request");
 }
 
 static int user_open(struct engine *engine, struct error *error)

@@ -27,8 +27,8 @@ int placement_table_replace(int placements, __u32 service, __u32 max_entries, st
 	btf__free(types);
 	if (fd < 0)
 		return error_set(error, fd,
-				 "The memory of %u placements of service %u cannot be made: %s; a "
-				 "smaller memory_max_entries may fit.",
+				 "the memory of %u placements of service %u cannot be made: %s; a "
+				 "smaller memory_max_entries may fit",
 				 max_entries, service, strerror(-fd));
 	close(fd);
 	return 0;
@@ -40,7 +40,7 @@ int placement_table_clear(int placements, __u32 service, struct error *error)
 
 	if (result && result != -ENOENT)
 		return error_set(error, result,
-				 "The memory of placements of service %u cannot be removed: %s.",
+				 "the memory of placements of service %u cannot be removed: %s",
 				 service, strerror(-result));
 	return 0;
 }

@@ -68,11 +68,11 @@ int policy_set(struct policy_settings *settings, const char *key, const char *va
 	row = schema_find(path);
 	if (!row) {
 		list_keys(text, sizeof(text));
-		return error_set(error, -EINVAL,
-				 "There is no policy setting \"%s\"; there are: %s.", key, text);
+		return error_set(error, -EINVAL, "there is no policy setting \"%s\"; there are: %s",
+				 key, text);
 	}
 	if (!schema_read_text(row, value, value_of(row, settings)))
-		return error_set(error, -EINVAL, "%s is \"%s\"; allowed: %s.", key, value,
+		return error_set(error, -EINVAL, "%s is \"%s\"; allowed: %s", key, value,
 				 schema_allowed(row, text, sizeof(text)));
 	return 0;
 }
@@ -83,7 +83,7 @@ int policy_set_pair(struct policy_settings *settings, const char *pair, struct e
 	char key[64];
 
 	if (!equals)
-		return error_set(error, -EINVAL, "\"%s\" is not a setting: write KEY=VALUE.", pair);
+		return error_set(error, -EINVAL, "\"%s\" is not a setting: write KEY=VALUE", pair);
 	snprintf(key, sizeof(key), "%.*s", (int)(equals - pair), pair);
 	return policy_set(settings, key, equals + 1, error);
 }
@@ -97,7 +97,7 @@ int policy_check(const struct policy_settings *settings, struct error *error)
 	schema_format_fraction(settings->long_epsilon_millionths, 6, small, sizeof(small));
 	schema_format_fraction(settings->epsilon_millionths, 6, large, sizeof(large));
 	return error_set(error, -EINVAL,
-			 "long_epsilon is %s, but must not be smaller than epsilon, which is %s.",
+			 "long_epsilon is %s, but must not be smaller than epsilon, which is %s",
 			 small, large);
 }
 

@@ -1,0 +1,95 @@
+#!/bin/bash
+# The command line as a whole: each subcommand has help with an example, says what is wrong in one sentence on standard error, and ends with the
+# exit code of that kind of error: 0 done, 1 refused or failed, 2 asked wrongly, 3 no agent answers. Needs neither root nor an agent.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=${BUILD:-build}
+warmpath=$build/warmpath
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT INT TERM
+export WARMPATH_SOCKET=$directory/nobody.sock
+number=0 failed=0
+
+result() { # condition's exit status, description
+	number=$((number + 1))
+	if [ "$1" = 0 ]; then
+		echo "ok $number - $2"
+	else
+		failed=1
+		sed 's/^/# /' "$directory/output" "$directory/error"
+		echo "not ok $number - $2"
+	fi
+}
+
+run() { # command...: $code, and what it says in $directory/output and $directory/error
+	"$@" >"$directory/output" 2>"$directory/error" </dev/null
+	code=$?
+}
+
+# --- help, over the tables ------------------------------------------------------------------------------------
+
+subcommands() { # words of a command: the subcommands in its table; nothing if it has none
+	"$warmpath" "$@" --help | sed -n '/SUBCOMMAND/,$s/^  \([a-z-]*\)  *[A-Z].*/\1/p'
+}
+
+seen=0
+look_at() { # words of a command
+	local word words
+	words=$(subcommands "$@")
+	if [ -n "$words" ] && "$warmpath" "$@" --help | head -n 1 | grep -q SUBCOMMAND; then
+		for word in $words; do look_at "$@" "$word"; done
+		return
+	fi
+	seen=$((seen + 1))
+	run "$warmpath" "$@" --help
+	[ "$code" = 0 ] && [ ! -s "$directory/error" ] && grep -q "^Usage: warmpath $*" "$directory/output" &&
+		grep -qE '^Examples?:' "$directory/output" && grep -qE "^ .*warmpath $*" "$directory/output"
+	result $? "$*: --help with an example"
+	run "$warmpath" "$@" --no-such-option
+	[ "$code" = 2 ] && [ ! -s "$directory/output" ] && grep -q "^warmpath $*: unrecognized option '--no-such-option'" "$directory/error"
+	result $? "$*: an unknown option is named"
+	"$warmpath" "$@" --help 2>"$directory/error" >/dev/full
+	[ $? = 1 ] && grep -q 'cannot be written: No space left' "$directory/error"
+	result $? "$*: a full disk is an error"
+}
+look_at
+[ "$seen" -ge 25 ]
+result $? "all $seen subcommands were looked at"
+
+# --- errors ---------------------------------------------------------------------------------------------------
+
+says() { # exit code, sentence, arguments...
+	local wanted=$1 sentence=$2
+	shift 2
+	run "$warmpath" "$@"
+	[ "$code" = "$wanted" ] && [ "$(head -n 1 "$directory/error")" = "$sentence" ]
+	result $? "$*: $sentence"
+}
+
+nobody="warmpath: warmpathd is not running, or its control socket is not $directory/nobody.sock (--socket)"
+for command in status "replica list" "replica drain llm-0" "replica weight llm-0 2" "service list" "route conv1" \
+	"address conv1" "attach eth0" "detach eth0" reload upgrade "policy show" "policy set epsilon=0.5" "explain conv1" trace; do
+	# shellcheck disable=SC2086  # words of a command
+	says 3 "$nobody" $command
+done
+for command in status "replica list" "route conv1" reload "policy show"; do
+	# shellcheck disable=SC2086
+	run "$warmpath" $command --json
+	[ "$code" = 3 ] && [ "$(jq -c '[.ok, (.error | length > 20)]' "$directory/output")" = '[false,true]' ]
+	result $? "$command --json without an agent is JSON, too"
+done
+says 2 "warmpath: the socket path $(printf 'x%.0s' {1..200}) is too long" --socket "$(printf 'x%.0s' {1..200})" status
+says 2 'warmpath attach: there is no mode "fast": use native, generic, tc or auto' attach eth0 -m fast
+says 2 'warmpath policy set: epsilon is "0"; allowed: a number from 0.000001 to 100 with at most 6 digits after the point' \
+	policy set epsilon=0
+says 2 'warmpath decide: there is no ring dialect "sha1": use llm-ring or replica-router' decide -p bounded -d sha1
+says 2 'warmpath: epsilon is "0"; allowed: a number from 0.000001 to 100 with at most 6 digits after the point' \
+	decide -p bounded -s epsilon=0
+says 2 'warmpath: --policy says bounded, and --set name says llm-aware: say one' decide -p bounded -s name=llm-aware
+says 2 'warmpath: the weight "heavy" is not a number from 0.001 to 1000 with at most three decimals' replica weight llm-0 heavy
+says 2 'warmpath: an argument is not UTF-8 text' route $'\xff'
+says 2 'warmpath: there is no subcommand "stats"; "warmpath --help" lists them' stats
+says 0 '' decide -p bounded -s name=bounded
+
+echo "1..$number"
+exit $failed
