@@ -172,3 +172,20 @@ replica_start 0
 check "the first to return is on the ring with its first good check" wait_until 20 state_is llm-0 active
 is "with its whole share" "$(field llm-0 "slow_start * 100")" 100
 is "and takes all" "$(ask "$own_id")" 200
+
+# --- no checks, only what users meet -----------------------------------------------------------------------------
+
+replica_start 1
+replica_start 2
+check "all are up again" wait_until 20 all_up
+tools/lab config --services api | sed 's/passive_failures: none/passive_failures: 1/' >"$run/agent.yaml"
+warmpath reload >/dev/null
+is "without checks their health is not known" "$(field llm-2 health.state)" unchecked
+kill -KILL "${server[2]}"
+ask_until_down() {
+	ask "$own_id" >/dev/null
+	state_is llm-2 down
+}
+check "a replica that refuses users goes down" wait_until 20 ask_until_down
+matches "and it is said why" "$(field llm-2 health.failure)" 'connections of users in a row refused or reset'
+is "its conversations are answered by others" "$(ask "$own_id")" 200

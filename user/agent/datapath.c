@@ -348,6 +348,7 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 	datapath->handoff_keys = bpf_map__fd(datapath->tc->maps.handoff_keys);
 	datapath->http_services = bpf_map__fd(datapath->tc->maps.http_services);
 	datapath->connections = bpf_map__fd(datapath->tc->maps.connections);
+	datapath->replica_contacts = bpf_map__fd(datapath->tc->maps.replica_contacts);
 	datapath->ring_maps.rings = bpf_map__fd(datapath->tc->maps.rings);
 	datapath->ring_maps.ring_points = bpf_map__fd(datapath->tc->maps.ring_points);
 	datapath->ring_maps.ring_index = bpf_map__fd(datapath->tc->maps.ring_index);

@@ -57,6 +57,7 @@ struct datapath {
 	int handoff_keys;
 	int http_services;
 	int connections;
+	int replica_contacts;
 	struct ring_maps ring_maps;
 	int control_program; /* descriptor of warmpath_control (lib/calls.h); belongs to the object */
 };

@@ -11,6 +11,7 @@
 
 #include "agent/agent.h"
 #include "agent/control.h"
+#include "agent/health.h"
 #include "agent/quiet_close.h"
 #include "lib/log.h"
 
@@ -115,6 +116,8 @@ static void take_refusal(const struct agent *agent, const struct event_refusal *
 			"replica %.*s of service %s refuses connections: does its server listen?",
 			REPLICA_NAME_SIZE, event->replica_name,
 			service_name(agent, event->header.service));
+	if (event->replica < REPLICAS_MAX)
+		health_refused(agent->health, event->replica);
 }
 
 /* --- reading ---------------------------------------------------------------------------------------------------------- */

@@ -32,8 +32,8 @@ void health_follow(struct health *health);
 /* Somebody else than a check has heard from the process that serves as the replica (health_check.h says what `process` is). */
 void health_heard(struct health *health, __u32 slot, __u32 process);
 
-/* So many connections of users were refused or reset by the replica since the last call. */
-void health_refused(struct health *health, __u32 slot, uint32_t count);
+/* The data path says that the replica has refused or reset connections of users; how many is in the map replica_contacts. */
+void health_refused(struct health *health, __u32 slot);
 
 /* NULL: the replica is not checked. */
 const struct health_record *health_of(const struct health *health, __u32 slot);
