@@ -9,11 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/changes.h"
 #include "agent/control.h"
 #include "agent/discovery.h"
 #include "agent/events.h"
 #include "agent/flow_table.h"
 #include "agent/forwarding.h"
+#include "agent/history.h"
 #include "agent/handoff_settings.h"
 #include "agent/health.h"
 #include "agent/reconcile.h"
@@ -65,14 +67,18 @@ struct slot_usage agent_slot_usage(struct agent *agent)
  */
 static int apply_next(struct agent *agent, struct routing *next, bool first, struct error *error)
 {
+	struct changes *changes = first ? NULL : changes_begin(agent, next);
 	struct error reading;
 	int result;
 
 	slow_start_begin(&agent->routing, next);
 	result =
 		apply_routing(&agent->datapath, &agent->routing, next, first, &agent->rings, error);
+	if (result)
+		changes_drop(changes);
 	if (!result) {
 		agent->routing = *next;
+		changes_publish(agent, changes);
 		neighbours_refresh(&agent->neighbours, &agent->routing);
 		slow_start_follow(agent->slow_start);
 		health_follow(agent->health);
@@ -409,7 +415,11 @@ int agent_run(struct agent *agent, struct error *error)
 	agent->sweep.data = agent;
 	uv_timer_start(&agent->sweep, on_sweep, SWEEP_MILLISECONDS, 0);
 
-	result = control_listen(agent, &agent->control, error);
+	agent->history = history_new();
+	if (agent->history)
+		result = control_listen(agent, &agent->control, error);
+	else
+		result = error_set(error, -ENOMEM, "not enough memory");
 	if (!result)
 		result = events_open(agent, &agent->events_reader, error);
 	if (!result)
@@ -434,5 +444,8 @@ int agent_run(struct agent *agent, struct error *error)
 	uv_walk(&agent->loop, close_handle, NULL);
 	uv_run(&agent->loop, UV_RUN_DEFAULT);
 	uv_loop_close(&agent->loop);
+	agent->control = NULL;
+	history_free(agent->history);
+	agent->history = NULL;
 	return result;
 }

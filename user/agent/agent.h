@@ -47,6 +47,7 @@ struct agent {
 	struct control *control;
 	struct events *events_reader;
 	struct quiet_close quiet_close;
+	struct history *history;
 	struct discovery *discovery; /* NULL until the event loop runs */
 	struct health *health;
 	struct slow_start *slow_start;

@@ -21,6 +21,9 @@ static int read_filter(struct agent *agent, const json_t *message, struct event_
 
 	filter->service = -1;
 	filter->by_id = false;
+	filter->changes = false;
+	if (!result)
+		result = control_flag(message, "changes", &filter->changes, error);
 	if (!result)
 		result = control_text(message, "id", false, &wanted, error);
 	if (result)

@@ -65,6 +65,12 @@ int command_explain(struct agent *agent, const json_t *message, json_t *answer,
 /* command_trace.c: answers, and has the client follow the events from then on (control.h) */
 int command_trace(struct agent *agent, const json_t *message, json_t *answer, struct error *error);
 
+/* command_conversation.c */
+int command_conversation(struct agent *agent, const json_t *message, json_t *answer,
+			 struct error *error);
+int command_conversation_forget(struct agent *agent, const json_t *message, json_t *answer,
+				struct error *error);
+
 /* command_ring.c */
 int command_ring(struct agent *agent, const json_t *message, json_t *answer, struct error *error);
 

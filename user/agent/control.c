@@ -188,6 +188,35 @@ void control_publish(struct control *control, __u32 service, __u64 id_hash, json
 	json_decref(message);
 }
 
+static bool wants_changes(const struct control_client *client, __u32 service)
+{
+	return client->follows && !client->ending && client->filter.changes &&
+	       (client->filter.service < 0 || (__u32)client->filter.service == service);
+}
+
+bool control_changes_are_followed(const struct control *control, __u32 service)
+{
+	const struct control_client *client;
+
+	for (client = control ? control->clients : NULL; client; client = client->next) {
+		if (wants_changes(client, service))
+			return true;
+	}
+	return false;
+}
+
+void control_publish_change(struct control *control, __u32 service, json_t *message)
+{
+	struct control_client *client, *next;
+
+	for (client = control ? control->clients : NULL; client; client = next) {
+		next = client->next;
+		if (wants_changes(client, service))
+			send_to_follower(client, message);
+	}
+	json_decref(message);
+}
+
 static void refuse_and_end(struct control_client *client, const char *sentence)
 {
 	client->ending = true;

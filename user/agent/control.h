@@ -51,6 +51,10 @@ unsigned long control_defer(struct control *control);
 /* Sends a deferred answer and drops the reference to it. False: the client has hung up. */
 bool control_answer_deferred(struct control *control, unsigned long ticket, json_t *answer);
 
+/* control_publish() for a message about a change of a service's set, to those who follow changes. */
+bool control_changes_are_followed(const struct control *control, __u32 service);
+void control_publish_change(struct control *control, __u32 service, json_t *message);
+
 /* Sends one answer as one line; drops the reference to it. */
 void control_answer(struct control_client *client, json_t *answer);
 

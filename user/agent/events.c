@@ -4,15 +4,18 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <uv.h>
 
 #include "agent/agent.h"
 #include "agent/control.h"
 #include "agent/health.h"
 #include "agent/quiet_close.h"
+#include "agent/history.h"
 #include "lib/log.h"
 
 /* Read at one go; then the loop sees to its other work. */
@@ -73,6 +76,53 @@ json_t *events_explanation(const struct agent *agent, __u32 service,
 	return message;
 }
 
+/* "time", seconds since 1970: the kernel's clock says how long ago it was. */
+static void add_time(json_t *message, __u64 nanoseconds)
+{
+	struct timespec monotonic, real;
+	double age;
+
+	clock_gettime(CLOCK_MONOTONIC, &monotonic);
+	clock_gettime(CLOCK_REALTIME, &real);
+	age = monotonic.tv_sec + monotonic.tv_nsec / 1e9 - nanoseconds / 1e9;
+	json_object_set_new(message, "time",
+			    json_real(round((real.tv_sec + real.tv_nsec / 1e9 - age) * 1e3) / 1e3));
+}
+
+json_t *events_entry(const struct agent *agent, const struct history_entry *entry)
+{
+	const struct event_decision *event = entry->event;
+	struct explanation explanation;
+	struct error error;
+	json_t *message;
+	char why[160];
+
+	if (explain_event(&explanation, event, entry->size, &error))
+		return NULL;
+	message = events_explanation(agent, event->header.service, &explanation);
+	if (!message)
+		return NULL;
+	add_time(message, event->header.nanoseconds);
+	if (entry->cause != MOVE_none) {
+		const char *text = json_string_value(json_object_get(message, "text"));
+
+		history_explain_move(entry, why, sizeof(why));
+		json_object_set_new(message, "moved_from", json_string(entry->from_name));
+		json_object_set_new(message, "move_cause",
+				    json_string(move_cause_text(entry->cause)));
+		json_object_set_new(message, "move_reason", json_string(why));
+		json_object_set_new(message, "text",
+				    json_sprintf("%s  moved here from %s: %s\n", text ? text : "",
+						 entry->from_name, why));
+	}
+	if (entry->status) {
+		json_object_set_new(message, "status",
+				    json_string(completion_status_text(entry->status)));
+		json_object_set_new(message, "seconds", json_real(entry->seconds));
+	}
+	return message;
+}
+
 static json_t *completion_message(const struct agent *agent, const struct event_completion *event)
 {
 	const char *service = service_name(agent, event->header.service);
@@ -109,7 +159,7 @@ static json_t *refusal_message(const struct agent *agent, const struct event_ref
  * A replica has refused a request: told whoever follows or not, as it is the first that is heard of a server that has gone. A
  * whole row of them is told once.
  */
-static void take_refusal(const struct agent *agent, const struct event_refusal *event)
+static void tell_refusal(const struct agent *agent, const struct event_refusal *event)
 {
 	if (event->cause == REFUSAL_RESET && event->refused_in_a_row == 1)
 		log_warning(
@@ -128,28 +178,64 @@ static void refuse(struct events *events, const char *why)
 		log_warning("%s", why);
 }
 
+static json_t *take_decision(struct events *events, const struct event_decision *event, size_t size,
+			     bool followed)
+{
+	struct agent *agent = events->agent;
+	const struct history_entry *entry;
+	struct explanation explanation;
+	struct error error;
+
+	if (event_check(event, size, &error)) {
+		refuse(events, error.text);
+		return NULL;
+	}
+	entry = history_decision(agent->history, event, size, agent->routing.replicas);
+	if (!followed)
+		return NULL;
+	if (entry)
+		return events_entry(agent, entry);
+	if (explain_event(&explanation, event, size, &error))
+		return NULL;
+	return events_explanation(agent, event->header.service, &explanation);
+}
+
+static json_t *take_completion(struct agent *agent, const struct event_completion *event,
+			       bool followed)
+{
+	const struct history_entry *entry = history_completion(agent->history, event);
+	json_t *message = followed ? completion_message(agent, event) : NULL;
+
+	/* a completion itself knows no more of the id than its hash */
+	if (message && entry && entry->event->id_length > 0)
+		json_object_set_new(message, "id",
+				    json_stringn(entry->event->id, entry->event->id_length));
+	return message;
+}
+
 static void take_event(struct events *events, const struct event_header *header, size_t size)
 {
 	struct agent *agent = events->agent;
-	struct explanation explanation;
+	bool followed = control_is_followed(agent->control, header->service, header->id_hash);
 	json_t *message = NULL;
-	struct error error;
 
 	if (header->kind == EVENT_DECISION) {
-		if (explain_event(&explanation, (const struct event_decision *)header, size,
-				  &error))
-			refuse(events, error.text);
-		else
-			message = events_explanation(agent, header->service, &explanation);
+		message = take_decision(events, (const struct event_decision *)header, size,
+					followed);
 	} else if (header->kind == EVENT_COMPLETION && size >= sizeof(struct event_completion)) {
-		message = completion_message(agent, (const struct event_completion *)header);
+		message = take_completion(agent, (const struct event_completion *)header, followed);
 	} else if (header->kind == EVENT_REFUSAL && size >= sizeof(struct event_refusal)) {
-		message = refusal_message(agent, (const struct event_refusal *)header);
+		history_refusal(agent->history, (const struct event_refusal *)header);
+		tell_refusal(agent, (const struct event_refusal *)header);
+		if (followed)
+			message = refusal_message(agent, (const struct event_refusal *)header);
 	} else {
 		refuse(events, "An event in the ring buffer is of no known kind.");
 	}
-	if (message)
-		control_publish(agent->control, header->service, header->id_hash, message);
+	if (!message)
+		return;
+	add_time(message, header->nanoseconds);
+	control_publish(agent->control, header->service, header->id_hash, message);
 }
 
 static int on_event(void *context, void *data, size_t size)
@@ -161,10 +247,7 @@ static int on_event(void *context, void *data, size_t size)
 		quiet_close_send(&events->agent->quiet_close, data);
 		return --events->budget > 0 ? 0 : -EAGAIN;
 	}
-	if (size >= sizeof(struct event_refusal) && header->kind == EVENT_REFUSAL)
-		take_refusal(events->agent, data);
-	if (size >= sizeof(*header) &&
-	    control_is_followed(events->agent->control, header->service, header->id_hash))
+	if (size >= sizeof(*header))
 		take_event(events, header, size);
 	/* the one just read is done with either way */
 	return --events->budget > 0 ? 0 : -EAGAIN;

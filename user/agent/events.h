@@ -14,10 +14,12 @@
 
 struct agent;
 struct events;
+struct history_entry;
 
 /* What a client wants to see. */
 struct event_filter {
-	int service; /* index; -1: all */
+	int service;  /* index; -1: all */
+	bool changes; /* changes of the set as well */
 	bool by_id;
 	__u64 id_hash;
 };
@@ -35,5 +37,10 @@ int events_configure(const struct agent *agent, struct error *error);
 /* All numbers of the decision, and "text", the same in words; NULL without memory. */
 json_t *events_explanation(const struct agent *agent, __u32 service,
 			   const struct explanation *explanation);
+
+/*
+ * The same of a decision that is remembered, with its time, how it ended and, if it moved the conversation, from where and why.
+ */
+json_t *events_entry(const struct agent *agent, const struct history_entry *entry);
 
 #endif /* WARMPATH_AGENT_EVENTS_H */

@@ -23,9 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/request_table.h"
 #include "lib/calls.h"
-
-#define BATCH_ENTRIES 4096 /* more than any bucket of the table holds */
 
 /* If the kernel cannot say when all programs have finished (isolated CPUs): they take microseconds. */
 #define PATIENCE_NANOSECONDS 100000000L
@@ -46,8 +45,6 @@ struct pass {
 	struct error *error;
 	__u64 now;
 	struct account accounts[REPLICAS_MAX];
-	struct open_request_key keys[BATCH_ENTRIES];
-	struct open_request requests[BATCH_ENTRIES];
 };
 
 /* --- A ------------------------------------------------------------------------------------------------------------- */
@@ -105,9 +102,10 @@ static enum completion_status verdict_on(const struct pass *pass,
 	return 0;
 }
 
-static int take_request(struct pass *pass, const struct open_request_key *key,
+static int take_request(void *context, const struct open_request_key *key,
 			const struct open_request *request)
 {
+	struct pass *pass = context;
 	enum completion_status status;
 	struct account *account;
 	bool closed;
@@ -132,28 +130,6 @@ static int take_request(struct pass *pass, const struct open_request_key *key,
 		account->tokens += request->charge;
 	}
 	return 0;
-}
-
-static int walk_requests(struct pass *pass)
-{
-	LIBBPF_OPTS(bpf_map_batch_opts, options);
-	__u32 position, *last = NULL, count, i;
-	int end = 0, result = 0;
-
-	while (!end && !result) {
-		count = BATCH_ENTRIES;
-		end = bpf_map_lookup_batch(pass->datapath->requests, last, &position, pass->keys,
-					   pass->requests, &count, &options)
-			      ? errno
-			      : 0;
-		if (end && end != ENOENT)
-			return error_set(pass->error, -end, "map requests cannot be read: %s",
-					 strerror(end));
-		for (i = 0; i < count && !result; i++)
-			result = take_request(pass, &pass->keys[i], &pass->requests[i]);
-		last = &position;
-	}
-	return result;
 }
 
 /* --- the verdict --------------------------------------------------------------------------------------------------- */
@@ -209,7 +185,7 @@ int reconcile(const struct datapath *datapath, const struct routing *routing, bo
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	pass->now = now.tv_sec * 1000000000ULL + now.tv_nsec;
 	if (!result)
-		result = walk_requests(pass);
+		result = request_table_each(datapath->requests, take_request, pass, error);
 	for (__u32 slot = 0; loads && slot < REPLICAS_MAX && !result; slot++)
 		result = settle_replica(pass, slot);
 	free(pass);

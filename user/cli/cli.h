@@ -26,6 +26,7 @@ struct subcommand {
 /* Each in the file of its name; detach in attach.c. */
 int address_main(int argc, char **argv);
 int attach_main(int argc, char **argv);
+int conversation_main(int argc, char **argv);
 int counters_main(int argc, char **argv);
 int detach_main(int argc, char **argv);
 int reload_main(int argc, char **argv);
@@ -44,6 +45,7 @@ int ring_show_main(int argc, char **argv);
 int ring_study_main(int argc, char **argv);
 int ring_walk_main(int argc, char **argv);
 int upgrade_main(int argc, char **argv);
+int watch_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 
 /*

@@ -2,6 +2,7 @@
 #include "cli/client.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -165,15 +166,39 @@ int client_ask(const struct client_options *options, json_t *message, json_t **a
 	return EXIT_FAILED;
 }
 
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	(void)number; /* ends the wait for the next line */
+	interrupted = 1;
+}
+
+void client_catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+bool client_interrupted(void)
+{
+	return interrupted;
+}
+
 static int follow(struct control_stream *stream, bool (*take)(void *context, const json_t *line),
 		  void *context, struct error *error)
 {
 	bool go_on = true, first = true;
 	json_t *line;
 
-	while (go_on) {
+	while (go_on && !interrupted) {
 		int result = control_stream_next(stream, &line, error);
 
+		if (result ==
+		    -EINTR) /* a signal, or nothing for a while: look whether it was a signal */
+			continue;
 		if (result)
 			return result;
 		if (first && !json_is_true(json_object_get(line, "ok"))) {
@@ -207,10 +232,31 @@ int client_follow(const struct client_options *options, json_t *message,
 		complain("warmpathd has ended");
 		return EXIT_UNREACHABLE;
 	}
-	if (!result || result == -EINTR)
+	if (!result)
 		return EXIT_DONE;
 	complain("%s", error.text);
 	return result == -EINVAL ? EXIT_FAILED : EXIT_UNREACHABLE;
+}
+
+bool client_reachable(const struct client_options *options)
+{
+	struct error error;
+	int descriptor = control_connect(client_socket(options), &error);
+
+	if (descriptor < 0)
+		return false;
+	close(descriptor);
+	return true;
+}
+
+void client_print_line(const json_t *event)
+{
+	json_t *copy = json_copy((json_t *)event);
+
+	json_object_del(copy, "text");
+	json_dumpf(copy, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	putchar('\n');
+	json_decref(copy);
 }
 
 int client_show(const struct client_options *options, json_t *message,

@@ -44,6 +44,16 @@ int client_ask(const struct client_options *options, json_t *message, json_t **a
 int client_follow(const struct client_options *options, json_t *message,
 		  bool (*take)(void *context, const json_t *line), void *context);
 
+/* Has SIGINT and SIGTERM end what is being waited for, and not the program at once. */
+void client_catch_signals(void);
+bool client_interrupted(void);
+
+/* Whether an agent takes connections at present. */
+bool client_reachable(const struct client_options *options);
+
+/* Prints an event as one line of JSON, without its "text", which says the same in words. */
+void client_print_line(const json_t *event);
+
 /* Asks, and gives the answer to `print` unless --json has printed it already. Drops the reference to `message`. An exit code. */
 int client_show(const struct client_options *options, json_t *message,
 		void (*print)(const json_t *answer));

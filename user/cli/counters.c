@@ -4,12 +4,10 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/table.h"
-#include "lib/control.h"
 #include "lib/counters.h"
 
 #define PIN_PATH_DEFAULT "/sys/fs/bpf/warmpath"
@@ -86,17 +84,6 @@ static int read_pinned(const struct counters_arguments *arguments, json_t **coun
 	return EXIT_DONE;
 }
 
-static bool agent_answers(const struct client_options *options)
-{
-	struct error error;
-	int descriptor = control_connect(client_socket(options), &error);
-
-	if (descriptor < 0)
-		return false;
-	close(descriptor);
-	return true;
-}
-
 int counters_main(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
@@ -121,7 +108,7 @@ int counters_main(int argc, char **argv)
 	int code;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-	if (arguments.pin_path || !agent_answers(&arguments.client)) {
+	if (arguments.pin_path || !client_reachable(&arguments.client)) {
 		code = read_pinned(&arguments, &counters);
 	} else {
 		code = client_ask(&arguments.client, json_pack("{s:s}", "command", "counters"),

@@ -3,7 +3,6 @@
  * warmpath trace
  */
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,16 +31,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-static void print_json(const json_t *line)
-{
-	json_t *copy = json_copy((json_t *)line);
-
-	json_object_del(copy, "text"); /* the same in words */
-	json_dumpf(copy, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
-	putchar('\n');
-	json_decref(copy);
-}
-
 static bool take(void *context, const json_t *line)
 {
 	struct trace_arguments *arguments = context;
@@ -49,18 +38,13 @@ static bool take(void *context, const json_t *line)
 	if (arguments->decisions_only && strcmp(client_text(line, "event"), "decision") != 0)
 		return true;
 	if (arguments->plain.client.json)
-		print_json(line);
+		client_print_line(line);
 	else
 		fputs(client_text(line, "text"), stdout);
 	/* who reads along wants to see it now; who has stopped reading ends the trace */
 	if (fflush(stdout))
 		return false;
 	return arguments->count == 0 || --arguments->count > 0;
-}
-
-static void on_signal(int number)
-{
-	(void)number; /* ends the wait for the next line */
 }
 
 int trace_main(int argc, char **argv)
@@ -81,11 +65,9 @@ int trace_main(int argc, char **argv)
 		       "Example:\n  warmpath trace conv1 --count 10",
 	};
 	struct trace_arguments arguments = {.plain.optional = 1};
-	struct sigaction action = {.sa_handler = on_signal};
 
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	client_catch_signals();
 	return client_follow(&arguments.plain.client,
 			     json_pack("{s:s, s:s*, s:s*}", "command", "trace", "service",
 				       arguments.plain.client.service, "id",

@@ -282,9 +282,11 @@ int control_ask(int descriptor, const json_t *message, json_t **answer, struct e
 int control_stream_open(struct control_stream *stream, int descriptor, const json_t *message,
 			struct error *error)
 {
+	const struct timeval patience = {.tv_sec = STREAM_PATIENCE_SECONDS};
 	int result;
 
 	*stream = (struct control_stream){.descriptor = descriptor};
+	setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	result = send_message(descriptor, message, error);
 	/* as in control_ask() */
 	return result == -EPIPE || result == -ECONNRESET ? 0 : result;
@@ -336,7 +338,7 @@ static int receive_more(struct control_stream *stream, struct error *error)
 		return error_set(error, -errno, "warmpathd cannot be listened to: %s",
 				 strerror(errno));
 	stream->length += now > 0 ? now : 0;
-	return now < 0 && errno == EINTR ? -EINTR : 0;
+	return now < 0 ? -EINTR : 0;
 }
 
 int control_stream_next(struct control_stream *stream, json_t **message, struct error *error)

@@ -58,6 +58,8 @@ int control_connect(const char *path, struct error *error);
  */
 int control_ask(int descriptor, const json_t *message, json_t **answer, struct error *error);
 
+#define STREAM_PATIENCE_SECONDS 1
+
 /* A command that is answered by many lines. */
 struct control_stream {
 	int descriptor;
@@ -71,7 +73,8 @@ int control_stream_open(struct control_stream *stream, int descriptor, const jso
 			struct error *error);
 
 /*
- * Waits for the next line: 0 and a new reference; -ENODATA if the agent has hung up, -EINTR after a signal; or another negative errno
+ * Waits for the next line: 0 and a new reference; -ENODATA if the agent has hung up, -EINTR after a signal
+ * or STREAM_PATIENCE_SECONDS without anything; or another negative errno
  * with a sentence.
  */
 int control_stream_next(struct control_stream *stream, json_t **message, struct error *error);

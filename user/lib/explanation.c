@@ -204,7 +204,7 @@ static bool is_slot_or_none(__u32 slot)
 	return slot < REPLICAS_MAX || slot == REPLICA_NONE;
 }
 
-static int check(const struct event_decision *event, size_t size, struct error *error)
+int event_check(const struct event_decision *event, size_t size, struct error *error)
 {
 	const struct decision *decision = &event->decision;
 	size_t fixed = offsetof(struct event_decision, loads);
@@ -231,7 +231,7 @@ int explain_event(struct explanation *explanation, const struct event_decision *
 		  struct error *error)
 {
 	const struct decision *decision = &event->decision;
-	int err = check(event, size, error);
+	int err = event_check(event, size, error);
 
 	if (err)
 		return err;

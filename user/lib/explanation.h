@@ -64,8 +64,11 @@ struct explanation {
 void explanation_make_event(struct event_decision *event, const struct decide_tables *tables,
 			    const struct decide_state *state, const char *id, size_t id_length);
 
+/* Checks that `size` bytes are a decision event as the kernel writes it. 0, or -EINVAL with a sentence. */
+int event_check(const struct event_decision *event, size_t size, struct error *error);
+
 /*
- * Checks that `size` bytes are a decision event as the kernel writes it, and runs it. 0; or -EINVAL with a sentence.
+ * Checks that, and runs it. 0; or -EINVAL with a sentence.
  */
 int explain_event(struct explanation *explanation, const struct event_decision *event, size_t size,
 		  struct error *error);
@@ -78,7 +81,8 @@ void explanation_print(FILE *to, const struct explanation *explanation,
 json_t *explanation_json(const struct explanation *explanation,
 			 const struct explanation_names *names);
 
-/* A completion in the same two ways. */
+/* A completion in the same two ways; "success", "timed-out", ... */
+const char *completion_status_text(enum completion_status status);
 void completion_print(FILE *to, const struct event_completion *event, const char *service);
 json_t *completion_json(const struct event_completion *event, const char *service);
 

@@ -140,7 +140,7 @@ json_t *explanation_json(const struct explanation *explanation,
 	return object;
 }
 
-static const char *status_text(enum completion_status status)
+const char *completion_status_text(enum completion_status status)
 {
 	static const char *const texts[] = {
 		[COMPLETION_SUCCESS] = "success",     [COMPLETION_FAILED] = "failed",
@@ -163,7 +163,7 @@ json_t *completion_json(const struct event_completion *event, const char *servic
 				      strnlen(event->replica_name, sizeof(event->replica_name))),
 			 "incarnation", (int)event->incarnation, "prompt_tokens",
 			 (int)event->prompt_tokens, "charge", (int)event->charge, "status",
-			 status_text(event->status), "seconds",
+			 completion_status_text(event->status), "seconds",
 			 (double)(event->header.nanoseconds - event->decided_nanoseconds) / 1e9);
 }
 
