@@ -200,6 +200,15 @@ matches "forwarding that is off is warned of" "$(warmpath status)" 'warning: IPv
 in_host router sysctl -qw net.ipv4.ip_forward=1
 is "and no longer when it is on" "$(warmpath status | grep -c 'IPv4 forwarding is off')" 0
 
+warmpath replica add here --service chat --address 10.0.2.1 --address fd00:2::1 --port 8001 >/dev/null
+warmpath replica add nowhere --service chat --address 192.0.2.1 --address 2001:db8::1 --port 8001 >/dev/null
+matches "a replica on the router itself is warned of" "$(warmpath status)" \
+	'warning: replica here of service chat \(and 1 more\): 10.0.2.1 is an address of this machine, .* use shape: node-local'
+matches "so is one without a route" "$(warmpath status)" 'warning: replica nowhere of service chat \(and 1 more\): 192.0.2.1 cannot be reached'
+warmpath replica remove here --service chat >/dev/null
+warmpath replica remove nowhere --service chat >/dev/null
+is "and no longer when they are gone" "$(warmpath status | grep -c 'warning: replica')" 0
+
 # --- another size, and the end ---------------------------------------------------------------------------------
 
 tools/lab agent stop

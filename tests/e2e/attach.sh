@@ -121,14 +121,14 @@ start_other() { # options: in the background, until it answers
 	in_host router "$build/warmpathd" -c "$run/other.yaml" "$@" >"$run/other.log" 2>&1 &
 	wait_until 10 "$build/warmpath" --socket "$run/other.sock" status
 }
-refused "someone's XDP program" "interface eth0 has an XDP program of someone else already \(warmpath_router, id [0-9]+\); --force replaces it" \
+refused "another agent's XDP program" "another warmpathd, with pin_path $pins, serves interface eth0 \(XDP program [0-9]+\): let it detach \(\`warmpath detach eth0\` there\), or take its place with --force" \
 	in_host router "$build/warmpathd" -c "$run/other.yaml"
 check "a first start that fails leaves nothing behind" test ! -e "$other_pins"
 works "and changes nothing"
 sed -i 's/mode: native/mode: tc/' "$run/other.yaml"
 warmpath attach eth0 --mode tc >/dev/null
 warmpath attach eth1 --mode tc >/dev/null
-refused "someone's filter at our place" "interface eth0 has a tc ingress filter of someone else at priority 10, handle 0x77 \(warmpath_router, id [0-9]+\); --force" \
+refused "another agent's filter at our place" "another warmpathd, with pin_path $pins, serves interface eth0 \(tc ingress program [0-9]+\): let it detach" \
 	in_host router "$build/warmpathd" -c "$run/other.yaml"
 tools/lab agent stop
 check "forced, it is replaced" start_other --force
@@ -136,7 +136,14 @@ is "by one of its own" "$(filters_of eth0 ingress)" 1
 works "which works"
 other detach all >/dev/null
 wait_until 5 test ! -e "$other_pins"
-tools/lab agent start # attached native again, as its file says
+tools/lab agent start
+is "a mode set by command survives the agent" "$(attached eth0)" tc
+warmpath detach eth1 >/dev/null
+tools/lab agent stop
+tools/lab agent start
+is "so does a detachment" "$(warmpath status --json | jq -c '[.interfaces[].name]')" '["eth0"]'
+warmpath reload >/dev/null
+is "after a reload the file counts for both" "$(attached eth0) $(attached eth1)" "native native"
 sed -i 's/mode: tc/mode: native/' "$run/other.yaml"
 is "native again" "$(attached eth0)" native
 tools/lab agent stop

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "agent/attach_dispatcher.h"
+#include "agent/attach_list.h"
+#include "agent/attach_overrides.h"
 #include "agent/attach_tc.h"
 #include "agent/attach_xdp.h"
 #include "agent/device.h"
@@ -27,7 +29,7 @@ const char *attached_kind_name(enum attached_kind kind)
 	return names[kind];
 }
 
-static struct attachment *find(struct attachments *attachments, const char *name)
+struct attachment *attachment_find(struct attachments *attachments, const char *name)
 {
 	unsigned int i;
 
@@ -38,9 +40,9 @@ static struct attachment *find(struct attachments *attachments, const char *name
 	return NULL;
 }
 
-static struct attachment *find_or_add(struct attachments *attachments, const char *name)
+struct attachment *attachment_find_or_add(struct attachments *attachments, const char *name)
 {
-	struct attachment *attachment = find(attachments, name);
+	struct attachment *attachment = attachment_find(attachments, name);
 
 	if (attachment)
 		return attachment;
@@ -184,7 +186,7 @@ static void forget(struct attachments *attachments, const struct attachment *att
 static void on_link(void *context, const struct link_info *link)
 {
 	struct attachments *attachments = context;
-	struct attachment *attachment = find(attachments, link->name);
+	struct attachment *attachment = attachment_find(attachments, link->name);
 
 	if (attachment) {
 		attachment->index = link->index;
@@ -193,7 +195,7 @@ static void on_link(void *context, const struct link_info *link)
 }
 
 /* Brings `index` of all up to date; an interface that vanished or was made anew is no longer attached. */
-static void look_up_links(struct attachments *attachments)
+void attachments_look_up_links(struct attachments *attachments)
 {
 	int before[ATTACHMENTS_MAX];
 	unsigned int i;
@@ -257,7 +259,7 @@ void attachments_refresh(struct attachments *attachments)
 {
 	unsigned int i;
 
-	look_up_links(attachments);
+	attachments_look_up_links(attachments);
 	for (i = 0; i < attachments->count; i++) {
 		struct attachment *attachment = &attachments->item[i];
 
@@ -276,70 +278,6 @@ void attachments_refresh(struct attachments *attachments)
 }
 
 /* --- the configured set ------------------------------------------------------------------------------------------- */
-
-static void note_pinned(void *context, const char *interface)
-{
-	struct attachments *attachments = context;
-	struct attachment *attachment;
-
-	if (find(attachments, interface))
-		return;
-	attachment = find_or_add(attachments, interface);
-	if (!attachment)
-		return;
-	attachment->by_command = true;
-	attachment->wanted = ATTACH_NATIVE;
-}
-
-static void note_filtered(void *context, const struct link_info *link)
-{
-	struct attachments *attachments = context;
-	struct attachment *attachment;
-	enum attach_mode mode;
-	__u32 id;
-
-	if (find(attachments, link->name))
-		return;
-	if (attach_tc_is_ours(attachments->datapath, link->index) ||
-	    companions_are_ours(attachments->datapath, link->index))
-		mode = ATTACH_TC;
-	else if (dispatcher_possible() &&
-		 attach_dispatched_is_ours(attachments->datapath, link->index, &id))
-		mode = ATTACH_NATIVE;
-	else
-		return;
-	attachment = find_or_add(attachments, link->name);
-	if (!attachment)
-		return;
-	attachment->by_command = true;
-	attachment->wanted = mode;
-}
-
-void attachments_find(struct attachments *attachments)
-{
-	attach_xdp_each_pinned(attachments->pins, note_pinned, attachments);
-	netlink_each_link(attachments->netlink, note_filtered, attachments);
-	look_up_links(attachments);
-}
-
-/* What a former agent attached to interfaces that are not configured was attached by command: it stays. */
-static void adopt_unconfigured(struct attachments *attachments)
-{
-	unsigned int i = attachments->count;
-
-	attachments_find(attachments);
-	for (; i < attachments->count; i++) {
-		struct attachment *attachment = &attachments->item[i];
-
-		log_warning(
-			"interface %s is attached, though not configured: it stays so until it is "
-			"detached by command or the configuration is reloaded",
-			attachment->name);
-		if (attachment->wanted == ATTACH_NATIVE && attachment->index &&
-		    attach_xdp_is_generic(attachment))
-			attachment->wanted = ATTACH_GENERIC;
-	}
-}
 
 static bool is_configured(const struct config *config, const char *name)
 {
@@ -368,6 +306,7 @@ void attachments_detach_unconfigured(struct attachments *attachments, const stru
 			log_warning("%s", error.text);
 		forget(attachments, attachment);
 	}
+	attach_overrides_clear(attachments->pins);
 	redirect_refresh(attachments);
 }
 
@@ -410,18 +349,27 @@ int attachments_configure(struct attachments *attachments, const struct config *
 	int result = 0;
 
 	for (i = 0; i < config->interface_count; i++) {
-		struct attachment *attachment =
-			find_or_add(attachments, config->interfaces[i].name);
+		const struct config_interface *interface = &config->interfaces[i];
+		enum attach_mode mode = interface->mode;
+		struct attachment *attachment;
 
+		if (first && attach_override_read(attachments->pins, interface->name, &mode))
+			log_info(
+				"interface %s keeps what was set by command (%s); reload to take the "
+				"file's mode",
+				interface->name, attach_override_word(mode));
+		if (mode == ATTACH_OVERRIDE_DETACHED)
+			continue;
+		attachment = attachment_find_or_add(attachments, interface->name);
 		if (!attachment)
 			return error_set(error, -ENOSPC, "too many interfaces: at most %d",
 					 ATTACHMENTS_MAX);
-		attachment->wanted = config->interfaces[i].mode;
+		attachment->wanted = mode;
 		attachment->by_command = false;
 	}
 	if (first)
-		adopt_unconfigured(attachments);
-	look_up_links(attachments);
+		attachments_adopt_unconfigured(attachments);
+	attachments_look_up_links(attachments);
 	for (i = 0; i < attachments->count; i++) {
 		struct attachment *attachment = &attachments->item[i];
 		struct error problem;
@@ -444,8 +392,8 @@ int attachments_configure(struct attachments *attachments, const struct config *
 int attachments_add(struct attachments *attachments, const char *name, enum attach_mode mode,
 		    bool force, struct error *error)
 {
-	bool known = find(attachments, name) != NULL;
-	struct attachment *attachment = find_or_add(attachments, name);
+	bool known = attachment_find(attachments, name) != NULL;
+	struct attachment *attachment = attachment_find_or_add(attachments, name);
 	enum attach_mode before;
 	int result;
 
@@ -456,7 +404,7 @@ int attachments_add(struct attachments *attachments, const char *name, enum atta
 	attachment->wanted = mode;
 	if (!known)
 		attachment->by_command = true;
-	look_up_links(attachments);
+	attachments_look_up_links(attachments);
 	if (!attachment->index)
 		result = error_set(error, -ENODEV, "there is no interface %s", name);
 	else
@@ -465,21 +413,25 @@ int attachments_add(struct attachments *attachments, const char *name, enum atta
 		forget(attachments, attachment);
 	else if (result)
 		attachment->wanted = before;
+	else
+		attach_override_write(attachments->pins, name, mode);
 	redirect_refresh(attachments);
 	return result;
 }
 
 int attachments_remove(struct attachments *attachments, const char *name, struct error *error)
 {
-	struct attachment *attachment = find(attachments, name);
+	struct attachment *attachment = attachment_find(attachments, name);
 	int result;
 
 	if (!attachment)
 		return error_set(error, -ENOENT, "interface %s is not attached", name);
-	look_up_links(attachments);
+	attachments_look_up_links(attachments);
 	result = detach_now(attachments, attachment, error);
-	if (!result)
+	if (!result) {
+		attach_override_write(attachments->pins, name, ATTACH_OVERRIDE_DETACHED);
 		forget(attachments, attachment);
+	}
 	redirect_refresh(attachments);
 	return result;
 }
@@ -489,7 +441,7 @@ int attachments_remove_all(struct attachments *attachments, struct error *error)
 	unsigned int i = 0;
 	int result = 0;
 
-	look_up_links(attachments);
+	attachments_look_up_links(attachments);
 	while (i < attachments->count) {
 		struct error problem;
 		int failed = detach_now(attachments, &attachments->item[i], &problem);

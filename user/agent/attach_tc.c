@@ -78,11 +78,18 @@ static int attach_filter(const struct datapath *datapath, struct attachment *att
 	LIBBPF_OPTS(bpf_tc_opts, options, .handle = FILTER_HANDLE, .priority = priority,
 		    .prog_fd = bpf_program__fd(program), .flags = BPF_TC_F_REPLACE);
 	__u32 there = program_at_our_place(attachment->index, direction, priority);
-	char name[BPF_OBJ_NAME_LEN];
+	char name[BPF_OBJ_NAME_LEN], other[PATH_MAX + 64];
 	int result;
 
 	if (there && !program_is_ours(datapath, there)) {
 		program_name(there, name);
+		if (!force && program_of_another_agent(datapath, there, other))
+			return error_set(
+				error, -EBUSY,
+				"%s serves interface %s (tc %s program %u): let it detach (`warmpath detach "
+				"%s` there), or take its place with --force",
+				other, attachment->name, direction_name(direction), there,
+				attachment->name);
 		if (!force)
 			return error_set(
 				error, -EBUSY,

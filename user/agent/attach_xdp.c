@@ -31,6 +31,21 @@ const char *program_name(__u32 id, char name[BPF_OBJ_NAME_LEN])
 	return name;
 }
 
+const char *program_of_another_agent(const struct datapath *datapath, __u32 id,
+				     char text[PATH_MAX + 64])
+{
+	static const char ours[] = "warmpath_";
+	char owner[PATH_MAX], name[BPF_OBJ_NAME_LEN];
+
+	if (program_pins_owner(datapath->directory, id, owner))
+		snprintf(text, PATH_MAX + 64, "another warmpathd, with pin_path %s,", owner);
+	else if (strncmp(program_name(id, name), ours, strlen(ours)) == 0)
+		snprintf(text, PATH_MAX + 64, "another warmpathd, with another pin_path,");
+	else
+		return NULL;
+	return text;
+}
+
 static __u32 map_id(int map)
 {
 	struct bpf_map_info info = {0};
@@ -71,9 +86,10 @@ bool program_is_ours(const struct datapath *datapath, __u32 id)
 #define PIN_PREFIX "xdp_"
 
 /* The BPF file system allows no dots in names, so those of "eth0.100" become "%2e". */
-static void pin_name(const char *interface, char name[4 * IF_NAMESIZE])
+void interface_pin_name(const char *prefix, const char *interface,
+			char name[INTERFACE_PIN_NAME_SIZE])
 {
-	char *to = name + sprintf(name, PIN_PREFIX);
+	char *to = name + sprintf(name, "%.15s", prefix);
 
 	for (; *interface; interface++) {
 		if (*interface == '.')
@@ -101,9 +117,9 @@ static void interface_of_pin(const char *name, char interface[IF_NAMESIZE])
 
 static void pin_path(const struct pins *pins, const char *interface, char path[PATH_MAX])
 {
-	char name[4 * IF_NAMESIZE];
+	char name[INTERFACE_PIN_NAME_SIZE];
 
-	pin_name(interface, name);
+	interface_pin_name(PIN_PREFIX, interface, name);
 	snprintf(path, PATH_MAX, "%.3500s/%s", pins->links_directory, name);
 }
 
@@ -211,9 +227,10 @@ static void remove_foreign(int index, enum attached_kind kind, __u32 program)
 	}
 }
 
-static int make_room(struct attachment *attachment, bool force, struct error *error)
+static int make_room(const struct datapath *datapath, struct attachment *attachment, bool force,
+		     struct error *error)
 {
-	char name[BPF_OBJ_NAME_LEN];
+	char name[BPF_OBJ_NAME_LEN], other[PATH_MAX + 64];
 	enum attached_kind kind;
 	__u32 program;
 
@@ -221,6 +238,12 @@ static int make_room(struct attachment *attachment, bool force, struct error *er
 	if (kind == ATTACHED_NOT)
 		return 0;
 	program_name(program, name);
+	if (!force && program_of_another_agent(datapath, program, other))
+		return error_set(
+			error, -EBUSY,
+			"%s serves interface %s (XDP program %u): let it detach (`warmpath detach %s` "
+			"there), or take its place with --force",
+			other, attachment->name, program, attachment->name);
 	if (!force)
 		return error_set(
 			error, -EBUSY,
@@ -294,7 +317,7 @@ int attach_xdp(const struct datapath *datapath, const struct pins *pins,
 			attachment->kind = ATTACHED_NOT;
 		}
 		unlink(path);
-		result = make_room(attachment, force, error);
+		result = make_room(datapath, attachment, force, error);
 		if (!result)
 			result = make_link(datapath, path, attachment, kind, error);
 		if (result)

@@ -34,6 +34,17 @@ void attach_xdp_each_pinned(const struct pins *pins,
 /* Whether the loaded program `id` counts in the pinned map `counters` of this data path: then it is ours. */
 bool program_is_ours(const struct datapath *datapath, __u32 id);
 
+/*
+ * "another warmpathd, with pin_path DIRECTORY," if that one's the program is; NULL if not. Returns `text`.
+ */
+const char *program_of_another_agent(const struct datapath *datapath, __u32 id,
+				     char text[PATH_MAX + 64]);
+
+/* What something about an interface is called on the BPF file system, which allows no dots in names. */
+#define INTERFACE_PIN_NAME_SIZE (16 + 3 * IF_NAMESIZE)
+void interface_pin_name(const char *prefix, const char *interface,
+			char name[INTERFACE_PIN_NAME_SIZE]);
+
 /* The name of a loaded program, "?" if it cannot be read. Returns `name`. */
 const char *program_name(__u32 id, char name[BPF_OBJ_NAME_LEN]);
 

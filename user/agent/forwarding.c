@@ -112,6 +112,64 @@ static void check_public_addresses(const struct check *check, const struct routi
 	}
 }
 
+/* Replicas of shape inline are other machines, and there is a way to them. One warning names the first of each kind. */
+struct stray {
+	const struct replica *first;
+	struct address address;
+	unsigned int count;
+};
+
+static void note_stray(struct stray *stray, const struct replica *replica,
+		       const struct address *address)
+{
+	if (stray->count++ == 0) {
+		stray->first = replica;
+		stray->address = *address;
+	}
+}
+
+static void warn_of_strays(const struct check *check, const struct routing *routing,
+			   const struct stray *stray, const char *what)
+{
+	char text[INET6_ADDRSTRLEN], others[32] = "";
+
+	if (stray->count == 0)
+		return;
+	if (stray->count > 1)
+		snprintf(others, sizeof(others), " (and %u more)", stray->count - 1);
+	warn(check, "replica %s of service %s%s: %s %s", stray->first->name,
+	     routing->services[stray->first->service].name, others,
+	     address_format(&stray->address, text), what);
+}
+
+static void check_replicas(const struct check *check, const struct routing *routing,
+			   struct netlink *netlink)
+{
+	struct stray local = {0}, lost = {0};
+	struct next_hop next_hop;
+	unsigned int slot, family;
+
+	for (slot = 0; slot < REPLICAS_MAX; slot++) {
+		const struct replica *replica = &routing->replicas[slot];
+
+		for (family = 0; family < 2 && replica_in_set(replica); family++) {
+			const struct address *address = family ? &replica->ipv6 : &replica->ipv4;
+
+			if (!address_is_set(address) ||
+			    netlink_next_hop(netlink, address, &next_hop))
+				continue;
+			if (next_hop.kind == NEXT_HOP_LOCAL)
+				note_stray(&local, replica, address);
+			else if (next_hop.kind == NEXT_HOP_NONE)
+				note_stray(&lost, replica, address);
+		}
+	}
+	warn_of_strays(check, routing, &local,
+		       "is an address of this machine, which shape: inline does not reach: use "
+		       "shape: node-local");
+	warn_of_strays(check, routing, &lost, "cannot be reached: this machine has no route to it");
+}
+
 void forwarding_check(const struct attachments *attachments, const struct routing *routing,
 		      struct netlink *netlink, void (*warn_function)(void *, const char *),
 		      void *context)
@@ -127,4 +185,5 @@ void forwarding_check(const struct attachments *attachments, const struct routin
 			check_interface(&check, attachments->item[i].name, ipv4, ipv6);
 	}
 	check_public_addresses(&check, routing, netlink);
+	check_replicas(&check, routing, netlink);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <warmpath/layout.h>
 
 #include "agent/datapath.h"
 #include "agent/pins.h"
@@ -35,9 +36,9 @@ static void learn(struct known_programs *known, int descriptor)
 		known->id[known->count++] = info.id;
 }
 
-void program_pins_find(struct datapath *datapath, const struct pins *pins)
+static void learn_all(struct known_programs *known, const char *programs_directory)
 {
-	DIR *directory = opendir(pins->programs_directory);
+	DIR *directory = opendir(programs_directory);
 	char path[PATH_MAX];
 	struct dirent *entry;
 	int descriptor;
@@ -45,16 +46,58 @@ void program_pins_find(struct datapath *datapath, const struct pins *pins)
 	while (directory && (entry = readdir(directory))) {
 		if (entry->d_name[0] == '.')
 			continue;
-		snprintf(path, sizeof(path), "%.3500s/%.255s", pins->programs_directory,
-			 entry->d_name);
+		snprintf(path, sizeof(path), "%.3500s/%.255s", programs_directory, entry->d_name);
 		descriptor = bpf_obj_get(path);
 		if (descriptor < 0)
 			continue;
-		learn(&datapath->known_programs, descriptor);
+		learn(known, descriptor);
 		close(descriptor);
 	}
 	if (directory)
 		closedir(directory);
+}
+
+void program_pins_find(struct datapath *datapath, const struct pins *pins)
+{
+	learn_all(&datapath->known_programs, pins->programs_directory);
+}
+
+/* The directory above; false at the root. */
+static bool go_up(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (!slash || slash == path)
+		return false;
+	*slash = '\0';
+	return true;
+}
+
+bool program_pins_owner(const char *directory, __u32 id, char owner[PATH_MAX])
+{
+	char above[PATH_MAX], programs[PATH_MAX];
+	struct dirent *entry;
+	bool found = false;
+	DIR *beside;
+
+	snprintf(above, sizeof(above), "%s", directory);
+	if (!go_up(above) || !go_up(above))
+		return false;
+	beside = opendir(above);
+	while (beside && !found && (entry = readdir(beside))) {
+		struct known_programs known = {.count = 0};
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(owner, PATH_MAX, "%.3000s/%.255s", above, entry->d_name);
+		snprintf(programs, sizeof(programs),
+			 "%.3400s/" WARMPATH_LAYOUT_DIRECTORY "/programs", owner);
+		learn_all(&known, programs);
+		found = program_is_known(&known, id);
+	}
+	if (beside)
+		closedir(beside);
+	return found;
 }
 
 static void program_path(const struct pins *pins, const struct bpf_program *program,

@@ -8,6 +8,7 @@
 #ifndef WARMPATH_AGENT_PROGRAM_PINS_H
 #define WARMPATH_AGENT_PROGRAM_PINS_H
 
+#include <limits.h>
 #include <linux/types.h>
 #include <stdbool.h>
 
@@ -33,6 +34,12 @@ void program_pins_settle(const struct datapath *datapath, const struct pins *pin
 
 /* Only learns what is pinned. */
 void program_pins_find(struct datapath *datapath, const struct pins *pins);
+
+/*
+ * Whose the program is, if it is another agent's whose pin_path lies beside that of the data path in `directory` (pin_path/v1): writes that
+ * pin_path to `owner`.
+ */
+bool program_pins_owner(const char *directory, __u32 id, char owner[PATH_MAX]);
 
 bool program_is_known(const struct known_programs *known, __u32 id);
 
