@@ -69,13 +69,14 @@ static __always_inline __u32 judge_reset(struct packet_context *context, struct 
 {
 	__u32 sequence = space->segment.sequence;
 	__u32 outcome = OUTCOME_absorbed_reset;
+	bool fits = !tcp_before(sequence, entry->replica_acknowledged) &&
+		    !tcp_before(entry->client_next, sequence);
 
 	if (entry->flags & CONNECTION_OWNED)
 		outcome = connection_send(context, scratch, space, entry,
 					  entry->state == CONNECTION_HANDING ? CONNECTION_FOLLOW
 									     : CONNECTION_UNMARKED);
-	if (!tcp_before(sequence, entry->replica_acknowledged) &&
-	    !tcp_before(entry->client_next, sequence))
+	if (fits)
 		connection_close(entry);
 	return outcome;
 }

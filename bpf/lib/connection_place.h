@@ -20,7 +20,7 @@
 static __always_inline void connection_start_request(struct connection *entry,
 						     const struct tcp_space *space,
 						     const struct http_request *request,
-						     __u32 sequence)
+						     __u32 sequence, bool stays)
 {
 	const struct tcp_segment *segment = &space->segment;
 	__u32 known =
@@ -28,7 +28,9 @@ static __always_inline void connection_start_request(struct connection *entry,
 
 	entry->start_sequence = sequence;
 	entry->start_acknowledgement = segment->acknowledgement;
-	entry->replica_next = segment->acknowledgement;
+	/* a replica that stays may have sent more than the client has acknowledged */
+	if (!stays || tcp_before(entry->replica_next, segment->acknowledgement))
+		entry->replica_next = segment->acknowledgement;
 	entry->replica_acknowledged = sequence;
 	entry->client_window = segment->window;
 	entry->timestamp_value = space->options.found.timestamp_value;
@@ -49,7 +51,7 @@ static __always_inline void connection_start_request(struct connection *entry,
 	entry->flags = known;
 	if (request->flags & HTTP_PIPELINED)
 		connection_pin(entry, PIN_PIPELINED);
-	http_follow_answer(&entry->answer, http_follow_flags(request), segment->acknowledgement);
+	http_follow_answer(&entry->answer, http_follow_flags(request), entry->replica_next);
 }
 
 /*
@@ -125,7 +127,7 @@ __noinline int connection_place(struct packet_context *context)
 
 	stays = owned && (!plan->may_move ||
 			  (slot == entry->replica && entry->incarnation == replica->incarnation));
-	connection_start_request(entry, space, &head->request, sequence);
+	connection_start_request(entry, space, &head->request, sequence, stays);
 	if (stays) {
 		count(NOTE_note_request_stayed);
 		if (!plan->may_move)

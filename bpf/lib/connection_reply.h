@@ -14,6 +14,9 @@
 /* What a replica's segments may open the client's window to while an answer is on its way: as much as a new owner's socket takes. */
 #define CONNECTION_WINDOW_LIMIT (65536 >> HANDOFF_WINDOW_SCALE)
 
+/* How far the numbers of a replica's segment may be from those seen last: twice the largest window that our scale allows. */
+#define CONNECTION_REACH (1u << 24)
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -134,6 +137,21 @@ static __always_inline __u32 connection_send_held(struct packet_context *context
 	return tcp_send_back(context, scratch, OUTCOME_held_sent);
 }
 
+/*
+ * Can the segment of a replica be of this connection at all, or of one that the client has directly with the replica, from the same port? A
+ * replica sends no SYN on a connection that was handed to it, and its numbers are near those that have been seen.
+ */
+static __always_inline bool connection_fits_reply(const struct connection *entry,
+						  const struct tcp_segment *segment)
+{
+	if (segment->flags & TCP_FLAG_SYN)
+		return false;
+	if (segment->sequence - entry->replica_next + CONNECTION_REACH > 2 * CONNECTION_REACH)
+		return false;
+	return !(segment->flags & TCP_FLAG_ACK) ||
+	       entry->client_next - segment->acknowledgement <= CONNECTION_REACH;
+}
+
 /* Is the packet in hand from the connection's owner? */
 static __always_inline bool connection_is_owner(const struct scratch *scratch,
 						const struct connection *entry)
@@ -219,9 +237,12 @@ static __always_inline __u32 connection_answer(struct packet_context *context,
 }
 
 /*
- * The connection that the reply in hand would belong to, into scratch->flow_key; and its translation. False: it can be none of ours.
+ * The connection that a TCP segment from the replica in `slot` would belong to, into scratch->flow_key; and its translation. False: it can
+ * be none of ours.
  */
-static __always_inline bool connection_of_reply(struct scratch *scratch, __u32 slot, __u32 services)
+static __always_inline bool connection_of_reply(struct scratch *scratch,
+						const struct packet *packet, __u32 slot,
+						__u32 services)
 {
 	const struct replica *replica = replica_get(slot);
 	struct reply reply = {};
@@ -233,9 +254,9 @@ static __always_inline bool connection_of_reply(struct scratch *scratch, __u32 s
 	service = service_get(replica->service);
 	if (!service)
 		return false;
-	address = service_public_address(service, scratch->packet.family);
+	address = service_public_address(service, packet->family);
 	if (services != 1 || !address) {
-		if (!reply_translate_by_flow(scratch, &scratch->packet, &reply))
+		if (!reply_translate_by_flow(scratch, packet, &reply))
 			return false;
 		service = service_get(reply.service_index);
 		if (!service || !connection_service(service))
@@ -243,10 +264,12 @@ static __always_inline bool connection_of_reply(struct scratch *scratch, __u32 s
 	} else {
 		if (!connection_service(service))
 			return false;
-		reply_translate(scratch, &scratch->packet, address, service->public_port,
-				scratch->packet.destination_port);
+		reply_translate(scratch, packet, address, service->public_port,
+				packet->destination_port);
 	}
 	reply_flow_key(scratch);
+	/* the segment may be one that an ICMP error quotes */
+	scratch->flow_key.protocol = IPPROTO_TCP;
 	return true;
 }
 
@@ -268,13 +291,15 @@ __noinline int connection_reply(struct packet_context *context, __u32 slot, __u3
 
 	if (!context || !space || !scratch)
 		return OUTCOME_drop_internal;
-	if (!connection_of_reply(scratch, slot, services))
+	if (!connection_of_reply(scratch, &scratch->packet, slot, services))
 		return OUTCOME_COUNT;
 	entry = connection_get(&scratch->flow_key);
 	if (!entry)
 		return OUTCOME_COUNT;
 	if (tcp_read(context, &scratch->packet, &space->segment))
 		return OUTCOME_drop_truncated;
+	if (!connection_fits_reply(entry, &space->segment))
+		return OUTCOME_COUNT;
 	if (!connection_is_owner(scratch, entry)) {
 		if (space->segment.flags & TCP_FLAG_RST)
 			return OUTCOME_absorbed_reset;

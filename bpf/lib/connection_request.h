@@ -89,12 +89,6 @@ __noinline int connection_respond(struct packet_context *context, __u32 step)
 	return error_receive(context, scratch, space, entry);
 }
 
-/* Is the service routed by what its connections carry? */
-static __always_inline bool connection_service(const struct service *service)
-{
-	return service->id_from == ID_FROM_HEADER;
-}
-
 /* A segment to the service with that index: step after step. */
 static __always_inline __u32 connection_handle(struct packet_context *context,
 					       struct scratch *scratch, __u32 index,

@@ -127,6 +127,9 @@ __noinline int connection_write_mark(struct packet_context *context, __u32 kind,
 static __always_inline void connection_note_segment(struct connection *entry,
 						    const struct tcp_segment *segment)
 {
+	/* anybody may have sent a reset, with any number */
+	if (segment->flags & TCP_FLAG_RST)
+		return;
 	if (tcp_before(entry->client_next, segment->end))
 		entry->client_next = segment->end;
 	if ((segment->flags & TCP_FLAG_FIN) && !(entry->flags & CONNECTION_FIN_FROM_CLIENT))
@@ -143,6 +146,7 @@ static __always_inline __u32 connection_claim(struct scratch *scratch, struct co
 	__u64 now = bpf_ktime_get_coarse_ns();
 	int claimed;
 
+	entry->seen_nanoseconds = now;
 	if (first) {
 		__sync_fetch_and_and(&entry->flags, ~CONNECTION_RETURN_ENTRY);
 		if (!return_flow_needed(scratch, entry->service))
@@ -193,6 +197,7 @@ static __always_inline __u32 connection_deliver(struct packet_context *context,
 	address_copy(&scratch->translation.destination, &scratch->packet.destination);
 	scratch->translation.source_port = scratch->packet.source_port;
 	scratch->translation.destination_port = scratch->packet.destination_port;
+	entry->seen_nanoseconds = bpf_ktime_get_coarse_ns();
 	connection_note_segment(entry, &space->segment);
 	if (connection_mark(context, &space->segment, entry, kind))
 		return OUTCOME_drop_rewrite_failed;

@@ -13,6 +13,7 @@
 #ifndef WARMPATH_BPF_ICMP_H
 #define WARMPATH_BPF_ICMP_H
 
+#include "connection_reply.h"
 #include "flow.h"
 #include "forward.h"
 #include "packet.h"
@@ -88,6 +89,21 @@ static __always_inline bool icmp_replica_of_id(struct packet_context *context,
 	return route_locate(scratch, request, slot);
 }
 
+/* To the replica in `slot`, which knows the client by that port. The same. */
+static __always_inline __u32 icmp_address_replica(struct scratch *scratch, __u32 index, __u32 slot,
+						  __be16 port)
+{
+	const struct packet *quoted = &scratch->quoted;
+	const struct replica *replica = replica_get(slot);
+
+	if (!replica || replica->service != index || !request_translate(scratch, quoted, replica))
+		return OUTCOME_drop_icmp_unrelated;
+	scratch->quoted_translation = scratch->translation;
+	scratch->quoted_translation.source_port = port;
+	address_copy(&scratch->translation.source, &scratch->packet.source);
+	return OUTCOME_COUNT;
+}
+
 /* An error about an answer of the service: fills in both translations. Returns OUTCOME_COUNT, or the outcome it ends with. */
 static __always_inline __u32 icmp_to_replica(struct packet_context *context,
 					     struct scratch *scratch, __u32 index)
@@ -98,7 +114,7 @@ static __always_inline __u32 icmp_to_replica(struct packet_context *context,
 		.service = service_get(index),
 		.service_index = index,
 	};
-	const struct replica *replica;
+	const struct connection *connection;
 	const struct flow *flow;
 	__be16 port = quoted->source_port;
 	__u32 slot;
@@ -106,6 +122,16 @@ static __always_inline __u32 icmp_to_replica(struct packet_context *context,
 	if (!request.service)
 		return OUTCOME_drop_internal;
 	flow_key_of_request(&scratch->flow_key, quoted);
+	if (quoted->protocol == IPPROTO_TCP && connection_service(request.service)) {
+		/* a socket on this machine has the public address: the kernel finds it */
+		if (replicas_are_local)
+			return OUTCOME_not_ours;
+		connection = connection_get(&scratch->flow_key);
+		if (!connection || !(connection->flags & CONNECTION_OWNED))
+			return OUTCOME_drop_icmp_unrelated;
+		slot = connection->replica;
+		return icmp_address_replica(scratch, index, slot, connection->translated_port);
+	}
 	flow = bpf_map_lookup_elem(&flows, &scratch->flow_key);
 	if (flow && flow->service == index)
 		port = flow->translated_port;
@@ -116,13 +142,7 @@ static __always_inline __u32 icmp_to_replica(struct packet_context *context,
 			return OUTCOME_drop_icmp_unrelated;
 		slot = flow->replica;
 	}
-	replica = replica_get(slot);
-	if (!replica || replica->service != index || !request_translate(scratch, quoted, replica))
-		return OUTCOME_drop_icmp_unrelated;
-	scratch->quoted_translation = scratch->translation;
-	scratch->quoted_translation.source_port = port;
-	address_copy(&scratch->translation.source, &scratch->packet.source);
-	return OUTCOME_COUNT;
+	return icmp_address_replica(scratch, index, slot, port);
 }
 
 /* An error about a request to the replica: the same. It comes from the service, whoever on the way there sent it. */
@@ -130,8 +150,12 @@ static __always_inline __u32 icmp_to_client(struct scratch *scratch,
 					    const struct replica_address *replica)
 {
 	struct reply reply;
+	const struct packet *quoted = &scratch->quoted;
+	bool found = quoted->protocol == IPPROTO_TCP &&
+		     connection_of_reply(scratch, quoted, replica->replica, replica->services) &&
+		     connection_get(&scratch->flow_key);
 
-	if (!reply_find(scratch, &scratch->quoted, replica, &reply))
+	if (!found && !reply_find(scratch, quoted, replica, &reply))
 		return OUTCOME_not_ours;
 	scratch->quoted_translation = scratch->translation;
 	return OUTCOME_COUNT;

@@ -80,4 +80,10 @@ static __always_inline const struct replica_address *replica_at(const struct add
 	return bpf_map_lookup_elem(&replica_addresses, &key);
 }
 
+/* Is the service routed by what its TCP connections carry? Then they are accepted here and handed over (docs/handoff.md). */
+static __always_inline bool connection_service(const struct service *service)
+{
+	return service->id_from == ID_FROM_HEADER;
+}
+
 #endif /* WARMPATH_BPF_SERVICE_H */

@@ -80,9 +80,10 @@ struct connection {
 	__u16 reserved;
 	__u32 held_sent;	   /* where the last segment of held bytes began that was sent */
 	__u64 checked_nanoseconds; /* when the return entry was last known to be there (coarse clock) */
+	__u64 seen_nanoseconds; /* when the client last sent something to the owner (the same) */
 	struct http_follower answer;
 };
-_Static_assert(sizeof(struct connection) == 16 + 8 + 24 + 32 + 40, "layout");
+_Static_assert(sizeof(struct connection) == 16 + 8 + 24 + 40 + 40, "layout");
 
 /* --- held heads ------------------------------------------------------------------------------------------- */
 

@@ -26,7 +26,8 @@
 	X(drop_malformed, "a marked segment whose headers contradict themselves")                  \
 	X(drop_rewrite_failed, "the kernel refused to change a marked segment")                    \
 	X(no_listener, "no server listens where the request was sent: the kernel refuses it")      \
-	X(refused_version, "the router marks in another protocol version: refused")                \
+	X(refused_version,                                                                         \
+	  "the router marks in another protocol version: refused until both run one version")      \
 	X(refused_mptcp,                                                                           \
 	  "the listener is an MPTCP socket, which the kernel hands nothing over to")               \
 	X(refused_options, "sysctl has switched off TCP options that the router negotiated")       \

@@ -297,6 +297,69 @@ struct segment dialogue_reply(struct dialogue *dialogue, const struct world_repl
 	return segment;
 }
 
+struct segment dialogue_direct(const struct dialogue *dialogue, const struct world_replica *replica,
+			       uint32_t sequence, uint32_t acknowledgement, uint8_t flags,
+			       const char *payload)
+{
+	struct dialogue copy = *dialogue;
+
+	copy.timestamps = false;
+	return dialogue_reply(&copy, replica, sequence, acknowledgement, flags, payload);
+}
+
+struct icmp_error dialogue_unreachable(const struct dialogue *dialogue,
+				       const struct world_replica *replica, bool to_replica)
+{
+	struct packet_spec about = {
+		.family = dialogue->ipv6 ? AF_INET6 : AF_INET,
+		.protocol = IPPROTO_TCP,
+		.hop_limit = 50,
+		.source_port = to_replica ? DIALOGUE_PORT : dialogue->client_port,
+		.destination_port = to_replica ? dialogue->client_port : replica->port,
+		.sequence = dialogue->service_next,
+		.tcp_flags = ACK,
+	};
+	struct packet_spec error = {
+		.family = about.family,
+		.protocol = dialogue->ipv6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP,
+		.hop_limit = 60,
+		.icmp_type = dialogue->ipv6 ? 1 : 3,
+		.icmp_code = 1,
+		.quoted = &about,
+	};
+	enum link link = to_replica ? LINK_CLIENTS : LINK_SERVERS;
+	static uint8_t bytes[PACKET_SIZE_MAX];
+	struct icmp_error result = {};
+	struct decoded packet;
+	struct run run;
+	int length;
+
+	strcpy(about.source, to_replica ? dialogue->ipv6 ? DIALOGUE_SERVICE6 : DIALOGUE_SERVICE4
+			     : dialogue->ipv6 ? CLIENT6
+					      : CLIENT4);
+	strcpy(about.destination, to_replica	   ? dialogue->ipv6 ? CLIENT6 : CLIENT4
+				  : dialogue->ipv6 ? replica->ipv6
+						   : replica->ipv4);
+	strcpy(error.source, to_replica	      ? dialogue->ipv6 ? "fd00:1::11" : "10.0.1.11"
+			     : dialogue->ipv6 ? "fd00:2::fe"
+					      : "10.0.2.254");
+	strcpy(error.destination, about.source);
+	expect_link_addresses(&error, link);
+	length = packet_build(&error, bytes);
+	assert_int_equal(world_run(dialogue->program, link, bytes, length, 0, &run), 0);
+	for (int i = 0; i < OUTCOME_COUNT; i++)
+		if (run.counters[i])
+			result.outcome = i;
+	packet = decode_frame(run.bytes, run.length);
+	inet_ntop(packet.family, run.bytes + packet.source_at + packet.address_size,
+		  result.destination, sizeof(result.destination));
+	if (outcome_verdict(result.outcome) == FORWARD)
+		assert_int_equal(decode_transport_sum(run.bytes, &packet), 0xffff);
+	packet = decode_ip(run.bytes, packet.transport + 8, packet.end);
+	result.quoted = expect_ends_of(run.bytes, &packet);
+	return result;
+}
+
 struct segment dialogue_answer(struct dialogue *dialogue, const struct world_replica *replica,
 			       const char *payload)
 {

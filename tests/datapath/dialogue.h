@@ -8,6 +8,7 @@
 #ifndef WARMPATH_TESTS_DIALOGUE_H
 #define WARMPATH_TESTS_DIALOGUE_H
 
+#include "expect.h"
 #include "warmpath/connection.h"
 #include "world.h"
 
@@ -91,6 +92,23 @@ struct segment dialogue_reply(struct dialogue *dialogue, const struct world_repl
 
 /* The owner acknowledges all that the client has sent and sends that. */
 struct segment dialogue_answer(struct dialogue *dialogue, const struct world_replica *replica,
+			       const char *payload);
+
+/*
+ * An ICMP error "host unreachable" about a segment of the connection: what the replica sent to the client (from the client's side,
+ * to_replica), or what the replica was sent. Says where the error goes: `source`, `destination`, and the quoted packet's ends.
+ */
+struct icmp_error {
+	enum packet_outcome outcome;
+	char destination[46];
+	struct expect_ends quoted;
+};
+struct icmp_error dialogue_unreachable(const struct dialogue *dialogue,
+				       const struct world_replica *replica, bool to_replica);
+
+/* A segment that the client and a replica exchange directly, with numbers of their own. */
+struct segment dialogue_direct(const struct dialogue *dialogue, const struct world_replica *replica,
+			       uint32_t sequence, uint32_t acknowledgement, uint8_t flags,
 			       const char *payload);
 
 /* Replica of the service "api" that a segment is to; NULL: none of them. */

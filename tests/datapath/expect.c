@@ -198,7 +198,7 @@ void expect_kind(const struct fixture_kind *kind, enum program program)
 	}
 }
 
-static struct expect_ends ends_of(const uint8_t *bytes, const struct decoded *packet)
+struct expect_ends expect_ends_of(const uint8_t *bytes, const struct decoded *packet)
 {
 	struct expect_ends ends = {};
 
@@ -231,5 +231,5 @@ struct expect_ends expect_sent(enum program program, enum link link,
 	out = decode_frame(run.bytes, run.length);
 	if (packet->quoted)
 		out = decode_ip(run.bytes, out.transport + 8, out.end);
-	return ends_of(run.bytes, &out);
+	return expect_ends_of(run.bytes, &out);
 }

@@ -32,6 +32,9 @@ struct expect_ends {
 	uint16_t destination_port;
 };
 
+struct decoded;
+struct expect_ends expect_ends_of(const uint8_t *bytes, const struct decoded *packet);
+
 /*
  * Sends a packet over that link; it ends with that outcome and these notes, and what always holds does. Returns what came out; for an ICMP
  * error, what it quotes.

@@ -544,6 +544,63 @@ static void a_connection_whose_replica_left_is_reset(void **unused)
 	assert_int_equal(world_set_state(DIALOGUE_API, position, REPLICA_ACTIVE), 0);
 }
 
+/* --- others on the way ------------------------------------------------------------------------------------------- */
+
+/* The client has a connection of its own to the replica, from the same port: none of it is taken for the service's. */
+static void a_direct_connection_from_the_same_port_is_left_alone(void **unused)
+{
+	struct dialogue dialogue = connected(42030);
+	const struct world_replica *owner = hand_over(&dialogue, POST("conv1")), *other;
+	struct segment segment;
+
+	(void)unused;
+	serve(&dialogue, owner, OK_ANSWER);
+	other = dialogue_services[DIALOGUE_API].replicas;
+	for (; other->name; other++) {
+		segment =
+			dialogue_direct(&dialogue, other, 0x11111111, 0x22222222, SYN | ACK, NULL);
+		dialogue_expect(&segment, not_ours);
+		assert_string_equal(segment.source, ipv6 ? other->ipv6 : other->ipv4);
+		segment = dialogue_direct(&dialogue, other, 0x11111112, 0x22222222, ACK, "hello");
+		dialogue_expect(&segment, not_ours);
+		segment =
+			dialogue_direct(&dialogue, other, 0x11111117, 0x22222222, ACK | FIN, NULL);
+		dialogue_expect(&segment, not_ours);
+		segment = dialogue_direct(&dialogue, other, 0x11111118, 0, RST, NULL);
+		dialogue_expect(&segment, not_ours);
+	}
+	hand_over(&dialogue, request_to_other(owner, NULL));
+}
+
+static void icmp_errors_reach_who_sent_the_segment(void **unused)
+{
+	struct dialogue dialogue = connected(42031), stranger = dialogue_new(program, ipv6, 42032);
+	const struct world_replica *owner = hand_over(&dialogue, POST("conv1"));
+	const char *address = ipv6 ? owner->ipv6 : owner->ipv4;
+	struct icmp_error error;
+
+	(void)unused;
+	error = dialogue_unreachable(&dialogue, owner, true);
+	assert_int_equal(error.outcome, OUTCOME_icmp_forwarded);
+	assert_string_equal(error.destination, address);
+	assert_string_equal(error.quoted.source, address);
+	assert_int_equal(error.quoted.source_port, owner->port);
+	assert_int_equal(error.quoted.destination_port, dialogue.client_port);
+
+	error = dialogue_unreachable(&dialogue, owner, false);
+	assert_int_equal(error.outcome, OUTCOME_icmp_returned);
+	assert_string_equal(error.destination, ipv6 ? CLIENT6 : CLIENT4);
+	assert_string_equal(error.quoted.destination, ipv6 ? DIALOGUE_SERVICE6 : DIALOGUE_SERVICE4);
+	assert_int_equal(error.quoted.destination_port, DIALOGUE_PORT);
+	assert_int_equal(error.quoted.source_port, dialogue.client_port);
+
+	/* of nobody who is known */
+	error = dialogue_unreachable(&stranger, owner, true);
+	assert_int_equal(error.outcome, OUTCOME_drop_icmp_unrelated);
+	error = dialogue_unreachable(&stranger, owner, false);
+	assert_int_equal(error.outcome, OUTCOME_not_ours);
+}
+
 /* --- the run of it ----------------------------------------------------------------------------------------------- */
 
 static int forget(void **unused)
@@ -596,6 +653,9 @@ int main(void)
 			forget),
 		cmocka_unit_test_setup(a_held_request_is_decided_again, forget),
 		cmocka_unit_test_setup(a_connection_whose_replica_left_is_reset, forget),
+		cmocka_unit_test_setup(a_direct_connection_from_the_same_port_is_left_alone,
+				       forget),
+		cmocka_unit_test_setup(icmp_errors_reach_who_sent_the_segment, forget),
 	};
 	int failed = 0;
 	char name[32];

@@ -44,6 +44,8 @@ for address in 10.9.9.8 fd00:9::8; do
 	same "$address: each request of one connection is answered by the home of its conversation" "$scratch/answers" "$scratch/homes"
 	wait_until 10 only_at "$(tail -n 1 "$scratch/homes")"
 	is "$address: only the last replica has a socket of it" "$(established)" "$(tail -n 1 "$scratch/homes") 1"
+	is "$address: and is counted there" "$(warmpath replica list --json | jq -r '.. | objects | select(.flows? > 0) | "\(.name) \(.flows)"')" \
+		"$(tail -n 1 "$scratch/homes") 1"
 	exec 5>&-
 	wait
 	rm "$scratch/requests"

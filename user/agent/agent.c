@@ -40,7 +40,7 @@ static int ask_slot_usage(void *context, bool in_use[REPLICAS_MAX])
 
 	if (!counts)
 		return -ENOMEM;
-	result = flow_table_count(agent->datapath.flows, counts);
+	result = flow_table_count(agent->datapath.flows, agent->datapath.connections, counts);
 	for (slot = 0; slot < REPLICAS_MAX && !result; slot++) {
 		in_use[slot] = counts[slot] > 0;
 		if (bpf_map_lookup_elem(agent->datapath.replica_loads, &slot, &load))

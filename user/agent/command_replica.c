@@ -132,7 +132,7 @@ int command_replica_list(struct agent *agent, const json_t *message, json_t *ans
 	}
 	if (result)
 		return result;
-	result = flow_table_count(agent->datapath.flows, flows);
+	result = flow_table_count(agent->datapath.flows, agent->datapath.connections, flows);
 	if (result)
 		return error_set(error, result, "the flows cannot be read: %s", strerror(-result));
 	list = json_array();

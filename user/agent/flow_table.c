@@ -30,59 +30,109 @@ static __u64 monotonic_now(void)
 	return time.tv_sec * nanoseconds + time.tv_nsec;
 }
 
-static void count(const struct flow *read, __u32 got, __u64 now, __u32 counts[REPLICAS_MAX])
+bool connection_is_live(const struct connection *connection, __u64 now_nanoseconds)
 {
-	__u32 i;
+	if (!(connection->flags & CONNECTION_OWNED) || connection->state == CONNECTION_CLOSED)
+		return false;
+	return connection->seen_nanoseconds + FLOW_TCP_LIFE_SECONDS * nanoseconds > now_nanoseconds;
+}
 
-	for (i = 0; i < got; i++) {
-		if (read[i].replica < REPLICAS_MAX && flow_is_live(&read[i], now))
-			counts[read[i].replica]++;
+/* --- walking over a table ------------------------------------------------------------------------------------ */
+
+/* Whether an entry is live, and of which replica slot. */
+typedef bool (*look_at)(const void *value, __u64 now, __u32 *replica);
+
+static bool look_at_flow(const void *value, __u64 now, __u32 *replica)
+{
+	const struct flow *flow = value;
+
+	*replica = flow->replica;
+	return flow_is_live(flow, now);
+}
+
+static bool look_at_connection(const void *value, __u64 now, __u32 *replica)
+{
+	const struct connection *connection = value;
+
+	*replica = connection->replica;
+	return connection_is_live(connection, now);
+}
+
+struct walk {
+	int map;
+	size_t value_size;
+	look_at look;
+	__u32 *counts;
+};
+
+static void count(const struct walk *walk, const char *values, __u32 got, __u64 now)
+{
+	__u32 replica;
+
+	for (__u32 i = 0; i < got; i++) {
+		if (walk->look(values + i * walk->value_size, now, &replica) &&
+		    replica < REPLICAS_MAX)
+			walk->counts[replica]++;
 	}
 }
 
-int flow_table_count(int flows, __u32 counts[REPLICAS_MAX])
+/* Room for so many entries: keys first. NULL without memory. */
+static char *make_room(const struct walk *walk, __u32 room)
 {
-	struct flow_key *keys = NULL;
-	struct flow *read = NULL;
+	return calloc(room, sizeof(struct flow_key) + walk->value_size);
+}
+
+static int count_all(const struct walk *walk)
+{
 	__u64 now = monotonic_now();
 	__u32 room = BATCH, got, in_batch = 0, out_batch = 0;
+	char *keys = make_room(walk, room), *values;
 	bool first = true;
 	int result = 0;
 
-	memset(counts, 0, REPLICAS_MAX * sizeof(counts[0]));
-	for (;;) {
-		if (!keys) {
-			keys = calloc(room, sizeof(*keys));
-			read = calloc(room, sizeof(*read));
-			if (!keys || !read) {
-				result = -ENOMEM;
-				break;
-			}
-		}
+	while (keys && !result) {
+		values = keys + room * sizeof(struct flow_key);
 		got = room;
-		result = bpf_map_lookup_batch(flows, first ? NULL : &in_batch, &out_batch, keys,
-					      read, &got, NULL);
+		result = bpf_map_lookup_batch(walk->map, first ? NULL : &in_batch, &out_batch, keys,
+					      values, &got, NULL);
 		if (result && errno == ENOSPC && room < BATCH_LARGEST) {
 			free(keys);
-			free(read);
-			keys = NULL;
-			read = NULL;
 			room *= 4;
+			keys = make_room(walk, room);
+			result = 0;
 			continue;
 		}
 		if (result && errno != ENOENT) {
 			result = -errno;
 			break;
 		}
-		count(read, got, now, counts);
+		count(walk, values, got, now);
 		in_batch = out_batch;
 		first = false;
-		if (result) {
-			result = 0;
-			break;
-		}
 	}
+	if (!keys)
+		return -ENOMEM;
 	free(keys);
-	free(read);
-	return result;
+	return result < 0 && result != -ENOENT ? result : 0;
+}
+
+int flow_table_count(int flows, int connections, __u32 counts[REPLICAS_MAX])
+{
+	struct walk over_flows = {
+		.map = flows,
+		.value_size = sizeof(struct flow),
+		.look = look_at_flow,
+		.counts = counts,
+	};
+	struct walk over_connections = {
+		.map = connections,
+		.value_size = sizeof(struct connection),
+		.look = look_at_connection,
+		.counts = counts,
+	};
+	int result;
+
+	memset(counts, 0, REPLICAS_MAX * sizeof(counts[0]));
+	result = count_all(&over_flows);
+	return result ? result : count_all(&over_connections);
 }

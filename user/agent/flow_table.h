@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Walking the map `flows`: how many connections each replica has, and which slots are still referred to.
+ * Walking the maps `flows` and `connections`: how many connections each replica has, and which slots are still referred to.
  *
  * Owns: the batch walk, what counts as a live flow. May not know: who asks.
  */
@@ -8,6 +8,7 @@
 #define WARMPATH_AGENT_FLOW_TABLE_H
 
 #include <stdbool.h>
+#include <warmpath/connection.h>
 #include <warmpath/layout.h>
 
 /*
@@ -21,7 +22,13 @@
 /* Whether a flow still stands for traffic, at `now` (nanoseconds of CLOCK_MONOTONIC). */
 bool flow_is_live(const struct flow *flow, __u64 now_nanoseconds);
 
-/* Counts the live flows of each replica slot in the map with descriptor `flows`. 0 or a negative errno. */
-int flow_table_count(int flows, __u32 counts[REPLICAS_MAX]);
+/* The same of a connection that was handed over. */
+bool connection_is_live(const struct connection *connection, __u64 now_nanoseconds);
+
+/*
+ * Counts the live flows and connections of each replica slot in the maps with descriptors `flows` and `connections`. 0 or a negative
+ * errno.
+ */
+int flow_table_count(int flows, int connections, __u32 counts[REPLICAS_MAX]);
 
 #endif /* WARMPATH_AGENT_FLOW_TABLE_H */
