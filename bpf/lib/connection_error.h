@@ -86,11 +86,17 @@ __noinline int error_write(struct packet_context *context, __u32 status, __u32 l
 static __always_inline __u32 error_answer(struct packet_context *context, struct scratch *scratch,
 					  struct tcp_space *space, const struct connection *entry)
 {
+	int err;
+
 	tcp_read_options(context);
 	tcp_write_start(space, true, 0);
 	space->writing.sequence = entry->start_acknowledgement;
 	space->writing.acknowledgement = entry->client_next;
-	if (error_write(context, entry->refusal, error_length(entry)))
+	err = error_write(context, entry->refusal, error_length(entry));
+	/* a packet that cannot become so long is still as it was: better the end of the connection than silence */
+	if (err == -ENOSPC)
+		return tcp_reset(context, scratch, space, OUTCOME_reset_no_room);
+	if (err)
 		return OUTCOME_drop_rewrite_failed;
 	return tcp_send_back(context, scratch, error_outcome(entry));
 }

@@ -87,4 +87,40 @@ static __always_inline __u32 connection_forward(struct packet_context *context,
 	return outcome;
 }
 
+/*
+ * Tells the agent of the socket that the connection leaves behind at its owner. sequence: what that expects next. In shape node-local the
+ * socket of the next owner takes its place.
+ */
+static __always_inline void connection_tell_left(const struct scratch *scratch,
+						 const struct connection *entry, __u32 sequence,
+						 __u32 acknowledgement)
+{
+	const struct replica *replica = replica_get(entry->replica);
+	const struct address *address;
+	struct event_move *event;
+
+	if (replicas_are_local || !replica)
+		return;
+	address = replica_address_in(replica, scratch->packet.family);
+	if (!address)
+		return;
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (!event) {
+		count(NOTE_note_event_dropped);
+		return;
+	}
+	event->header.kind = EVENT_MOVE;
+	event->header.service = entry->service;
+	event->header.nanoseconds = bpf_ktime_get_coarse_ns();
+	event->header.id_hash = 0;
+	event->header.flow = scratch->flow_key;
+	address_copy(&event->replica_address, address);
+	event->replica = entry->replica;
+	event->replica_port = replica->port;
+	event->client_port = entry->translated_port;
+	event->sequence = sequence;
+	event->acknowledgement = acknowledgement;
+	bpf_ringbuf_submit(event, 0);
+}
+
 #endif /* WARMPATH_BPF_CONNECTION_LIFE_H */

@@ -55,42 +55,6 @@ static __always_inline void connection_start_request(struct connection *entry,
 }
 
 /*
- * Tells the agent of the socket that the connection leaves behind at its owner. sequence, acknowledgement: where the next request begins. In
- * shape node-local the socket of the next owner takes its place.
- */
-static __always_inline void connection_tell_move(const struct scratch *scratch,
-						 const struct connection *entry, __u32 sequence,
-						 __u32 acknowledgement)
-{
-	const struct replica *replica = replica_get(entry->replica);
-	const struct address *address;
-	struct event_move *event;
-
-	if (replicas_are_local || !replica)
-		return;
-	address = replica_address_in(replica, scratch->packet.family);
-	if (!address)
-		return;
-	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
-	if (!event) {
-		count(NOTE_note_event_dropped);
-		return;
-	}
-	event->header.kind = EVENT_MOVE;
-	event->header.service = entry->service;
-	event->header.nanoseconds = bpf_ktime_get_coarse_ns();
-	event->header.id_hash = 0;
-	event->header.flow = scratch->flow_key;
-	address_copy(&event->replica_address, address);
-	event->replica = entry->replica;
-	event->replica_port = replica->port;
-	event->client_port = entry->translated_port;
-	event->sequence = sequence;
-	event->acknowledgement = acknowledgement;
-	bpf_ringbuf_submit(event, 0);
-}
-
-/*
  * Makes the request that was decided the connection's current one.
  * A global function: verified once.
  */
@@ -138,7 +102,7 @@ __noinline int connection_place(struct packet_context *context)
 		contact_handed(slot);
 		if (owned) {
 			count(NOTE_note_connection_moved);
-			connection_tell_move(scratch, entry, sequence,
+			connection_tell_left(scratch, entry, sequence,
 					     space->segment.acknowledgement);
 		}
 		entry->replica = slot;

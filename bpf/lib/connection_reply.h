@@ -98,7 +98,13 @@ static __always_inline __u32 connection_refused(struct packet_context *context,
 	space->writing.back = 0;
 	space->writing.sequence = acknowledgement;
 	space->writing.acknowledgement = entry->client_next;
-	if (error_write(context, entry->refusal, error_length(entry)))
+	result = error_write(context, entry->refusal, error_length(entry));
+	if (result == -ENOSPC) {
+		/* the packet cannot become so long, and is still the reset that it was: that goes on to the client */
+		connection_close(entry);
+		return OUTCOME_COUNT;
+	}
+	if (result)
 		return OUTCOME_drop_rewrite_failed;
 	if (scratch->egress) {
 		scratch->verdict = CONTEXT_PASS;

@@ -46,9 +46,11 @@ __noinline int connection_refuse(struct packet_context *context)
 	struct connection_plan *plan = connection_plan_get();
 	struct tcp_space *space = tcp_space_get();
 	struct scratch *scratch = scratch_get();
+	const struct http_head *head = http_head_get();
 	struct connection *entry;
+	__u32 next;
 
-	if (!context || !space || !scratch || !plan)
+	if (!context || !space || !scratch || !plan || !head)
 		return OUTCOME_drop_internal;
 	entry = connection_planned(plan, &scratch->flow_key);
 	if (!entry)
@@ -57,7 +59,17 @@ __noinline int connection_refuse(struct packet_context *context)
 		entry->client_next = space->segment.end;
 	if (space->segment.flags & TCP_FLAG_FIN)
 		entry->flags |= CONNECTION_FIN_FROM_CLIENT;
-	error_enter(entry, plan->status, space->segment.acknowledgement);
+	entry->flags &= ~CONNECTION_NO_BODY;
+	if (head->request.method == HTTP_METHOD_HEAD)
+		entry->flags |= CONNECTION_NO_BODY;
+	next = space->segment.acknowledgement;
+	if (entry->flags & CONNECTION_OWNED) {
+		connection_tell_left(scratch, entry, entry->replica_acknowledged, next);
+		/* behind all that the owner has sent, of which something may still be on its way */
+		if (tcp_before(next, entry->replica_next))
+			next = entry->replica_next;
+	}
+	error_enter(entry, plan->status, next);
 	if (plan->is_fresh)
 		bpf_map_update_elem(&connections, &scratch->flow_key, entry, BPF_ANY);
 	else

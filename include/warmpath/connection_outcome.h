@@ -31,7 +31,9 @@
 	  "of a connection that nothing is known about, its cookie wrong or missing")                 \
 	X(drop_cookie_replayed, DROP, "first segment of a connection that is over: a replay")         \
 	X(drop_stale_answer, DROP, "of a socket at the replica that is older than its connection")    \
-	X(held_sent, ANSWER, "held bytes of a request sent to its replica in an ACK's place")
+	X(held_sent, ANSWER, "held bytes of a request sent to its replica in an ACK's place")         \
+	X(reset_no_room, ANSWER,                                                                      \
+	  "an HTTP error did not fit into the packet it was to be made of: connection reset")
 
 #define WARMPATH_CONNECTION_NOTES(X)                                                         \
 	X(note_connection_opened, "a connection proved its cookie with its first request")   \

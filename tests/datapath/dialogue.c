@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <warmpath/contact.h>
 #include <warmpath/handoff_keys.h>
 #include <warmpath/http_settings.h>
 #include <warmpath/mark.h>
@@ -398,6 +399,14 @@ bool dialogue_entry(const struct dialogue *dialogue, struct connection *entry)
 	};
 
 	return !bpf_map_lookup_elem(world_map("connections"), &key, entry);
+}
+
+void dialogue_forget_contacts(void)
+{
+	struct replica_contact nothing = {};
+
+	for (uint32_t slot = 0; slot < REPLICAS_MAX; slot++)
+		bpf_map_update_elem(world_map("replica_contacts"), &slot, &nothing, 0);
 }
 
 bool dialogue_is_start(const struct dialogue *dialogue, const struct segment *segment)

@@ -120,6 +120,9 @@ uint32_t dialogue_slot_of(const struct world_replica *replica);
 /* The router's entry for the connection. False: there is none. */
 bool dialogue_entry(const struct dialogue *dialogue, struct connection *entry);
 
+/* No replica has refused anything yet. */
+void dialogue_forget_contacts(void);
+
 /* Is the segment a START that a replica accepts, with that options byte? */
 bool dialogue_is_start(const struct dialogue *dialogue, const struct segment *segment);
 

@@ -63,14 +63,6 @@ static struct replica_contact contact_of(const struct world_replica *replica)
 	return contact;
 }
 
-static void forget_contacts(void)
-{
-	struct replica_contact nothing = {};
-
-	for (uint32_t slot = 0; slot < REPLICAS_MAX; slot++)
-		bpf_map_update_elem(world_map("replica_contacts"), &slot, &nothing, 0);
-}
-
 static uint32_t charged_to(const struct world_replica *replica)
 {
 	struct replica_load load;
@@ -610,7 +602,7 @@ static int forget(void **unused)
 
 	(void)unused;
 	expect_forget();
-	forget_contacts();
+	dialogue_forget_contacts();
 	read_events();
 	return bpf_map_update_elem(world_map("trace_settings"), &first, &settings, 0);
 }
