@@ -14,7 +14,7 @@
 #include "agent/attach.h"
 #include "agent/datapath.h"
 #include "agent/neighbours.h"
-#include "agent/netlink.h"
+#include "lib/netlink.h"
 #include "agent/pins.h"
 #include "agent/quiet_close.h"
 #include "agent/routing.h"

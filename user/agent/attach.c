@@ -12,7 +12,7 @@
 #include "agent/attach_overrides.h"
 #include "agent/attach_tc.h"
 #include "agent/attach_xdp.h"
-#include "agent/device.h"
+#include "lib/device.h"
 #include "agent/redirect.h"
 #include "lib/config_schema.h"
 #include "lib/log.h"

@@ -14,7 +14,7 @@
 #include <net/if.h>
 
 #include "agent/datapath.h"
-#include "agent/netlink.h"
+#include "lib/netlink.h"
 #include "agent/pins.h"
 #include "lib/config.h"
 

@@ -8,7 +8,7 @@
 #ifndef WARMPATH_AGENT_NEIGHBOURS_H
 #define WARMPATH_AGENT_NEIGHBOURS_H
 
-#include "agent/netlink.h"
+#include "lib/netlink.h"
 #include "agent/routing.h"
 
 struct neighbour {

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/device.h"
+#include "lib/device.h"
 #include "lib/log.h"
 
 /*

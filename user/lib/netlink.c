@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/netlink.h"
+#include "lib/netlink.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "agent/device.h"
+#include "lib/device.h"
 
 #include <errno.h>
 #include <libmnl/libmnl.h>
@@ -63,7 +63,6 @@ bool driver_has_partial_checksums(const char *driver)
 #define NETDEV_COMMAND_DEV_GET 1
 #define NETDEV_ATTRIBUTE_INDEX 1
 #define NETDEV_ATTRIBUTE_XDP   3
-#define NETDEV_XDP_NDO_XMIT    (1ULL << 2)
 
 struct feature_answer {
 	uint16_t family;
@@ -130,7 +129,8 @@ static struct nlmsghdr *begin(char *buffer, uint16_t family, uint8_t command, ui
 	return message;
 }
 
-int device_takes_redirects(int index)
+/* 0 and *features, or a negative errno. */
+static int ask_features(int index, uint64_t *features)
 {
 	struct feature_answer answer = {0};
 	struct nlmsghdr *message;
@@ -152,9 +152,25 @@ int device_takes_redirects(int index)
 	message = begin(buffer, answer.family, NETDEV_COMMAND_DEV_GET, 2);
 	mnl_attr_put_u32(message, NETDEV_ATTRIBUTE_INDEX, index);
 	result = ask(netlink, message, on_device, &answer);
-	if (!result)
-		result = answer.known ? (answer.features & NETDEV_XDP_NDO_XMIT) != 0 : -ENODATA;
+	if (!result && !answer.known)
+		result = -ENODATA;
+	*features = answer.features;
 out:
 	mnl_socket_close(netlink);
 	return result;
+}
+
+int64_t device_xdp_features(int index)
+{
+	uint64_t features = 0;
+
+	return ask_features(index, &features) ? -1 : (int64_t)features;
+}
+
+int device_takes_redirects(int index)
+{
+	uint64_t features = 0;
+	int result = ask_features(index, &features);
+
+	return result ? result : (features & DEVICE_XDP_NDO_XMIT) != 0;
 }

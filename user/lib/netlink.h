@@ -4,8 +4,8 @@
  *
  * Owns: messages and their attributes. May not know: why someone wants a route or a neighbour.
  */
-#ifndef WARMPATH_AGENT_NETLINK_H
-#define WARMPATH_AGENT_NETLINK_H
+#ifndef WARMPATH_USER_NETLINK_H
+#define WARMPATH_USER_NETLINK_H
 
 #include <net/if.h>
 #include <stdbool.h>
@@ -77,4 +77,4 @@ int netlink_event_descriptor(const struct netlink *netlink);
 /* Takes all events that wait; returns what they were about. Lost events count as all kinds. */
 unsigned int netlink_take_events(struct netlink *netlink);
 
-#endif /* WARMPATH_AGENT_NETLINK_H */
+#endif /* WARMPATH_USER_NETLINK_H */
