@@ -73,12 +73,15 @@ TEST_PROGRAMS := $(UNIT_TESTS) $(DATAPATH_TESTS) $(DATAPATH_BENCHES) $(E2E_PROGR
 
 PROGRAMS := $(if $(CLI_OBJECTS),$(BUILD)/warmpath) $(if $(AGENT_OBJECTS),$(BUILD)/warmpathd)
 
-.PHONY: deb test-deb test-sanitize analyze kernels all programs tools test-programs deps demo experiment test check format bench install clean
+MANUAL_PAGES := $(patsubst docs/man/%.in,%,$(wildcard docs/man/*.in))
+
+.PHONY: manual deb test-deb test-sanitize analyze kernels all programs tools test-programs deps demo experiment test check format bench install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: programs tools
+all: programs tools manual
 programs: $(PROGRAMS) $(BPF_OBJECTS)
+manual: $(MANUAL_PAGES:%=$(BUILD)/man/%)
 tools: $(TOOLS) $(TOOLS_BPF_OBJECTS)
 test-programs: $(TEST_PROGRAMS)
 
@@ -158,6 +161,11 @@ $(BUILD)/tests/fuzz/fuzz_dns: $(patsubst %,$(BUILD)/user/agent/%.fuzz.o,dns_answ
 $(FUZZ_TARGETS): $(BUILD)/%: $(BUILD)/%.fuzz.o $(BUILD)/libwarmpath.a
 	$(FUZZ_CLANG) $(FUZZ_FLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libwarmpath.a $(LIBS)
 
+# The pages say what the programs say of themselves.
+$(BUILD)/man/%: docs/man/%.in tools/manual deploy/warmpath.yaml $(PROGRAMS)
+	@mkdir -p $(@D)
+	./tools/manual $* >$@
+
 # --- what people run ---------------------------------------------------------------------------------------
 deps:
 	./tools/deps
@@ -202,13 +210,16 @@ format:
 	clang-format -i $(C_FILES)
 
 # The configuration is the operator's: only the example is installed.
-install: programs
+install: programs manual
 	install -D -m 0755 $(BUILD)/warmpath $(DESTDIR)$(PREFIX)/bin/warmpath
 	install -D -m 0755 $(BUILD)/warmpathd $(DESTDIR)$(PREFIX)/sbin/warmpathd
 	install -d -m 0755 $(DESTDIR)$(SYSCONFDIR)/warmpath $(DESTDIR)$(UNITDIR)
 	sed -e 's|/usr/local/|$(PREFIX)/|g' -e 's|/etc/warmpath|$(SYSCONFDIR)/warmpath|g' deploy/warmpathd.service \
 		>$(DESTDIR)$(UNITDIR)/warmpathd.service
 	chmod 0644 $(DESTDIR)$(UNITDIR)/warmpathd.service
+	$(foreach page,$(MANUAL_PAGES),install -D -m 0644 $(BUILD)/man/$(page) \
+		$(DESTDIR)$(PREFIX)/share/man/man$(lastword $(subst ., ,$(page)))/$(page) &&) true
+	install -D -m 0644 deploy/warmpath.bash-completion $(DESTDIR)$(COMPLETIONDIR)/warmpath
 	install -D -m 0644 deploy/warmpath.yaml $(DESTDIR)$(PREFIX)/share/doc/warmpath/examples/warmpath.yaml
 	install -D -m 0644 README.md $(DESTDIR)$(PREFIX)/share/doc/warmpath/README.md
 	install -D -m 0644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/warmpath/LICENSE

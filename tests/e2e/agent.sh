@@ -76,6 +76,19 @@ is "no agent: exit status" $? 3
 refused "several services" "there are several services; name one with --service" warmpath route conv1
 refused "an id that is none" '"a/b" is not an id' warmpath route a/b --service chat
 
+# --- completion of names -------------------------------------------------------------------------------------
+
+completed() { # words of a command line: what the last of them may become
+	PATH=$(realpath "$build"):$PATH bash -c '
+		. deploy/warmpath.bash-completion
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		_warmpath
+		echo "${COMPREPLY[*]}"' completion "$@"
+}
+is "names of replicas are completed" "$(completed warmpath replica drain ll)" "llm-0 llm-1 llm-2"
+is "names of services are completed" "$(completed warmpath route conv1 --service w)" "web"
+is "settings of the policy are completed" "$(completed warmpath policy set --service chat long_e)" "long_epsilon="
+
 # --- commands ------------------------------------------------------------------------------------------------
 
 refused "a replica that is there" "service chat has a replica llm-0 already" \

@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/attach_dispatcher.h"
 #include "agent/privileges.h"
 #include "agent/upgrade.h"
 #include "lib/cluster_secret.h"
+#include "lib/config_schema.h"
 #include "lib/log.h"
 
 const char *argp_program_version = "warmpathd " WARMPATH_VERSION;
@@ -21,6 +23,7 @@ const char *argp_program_version = "warmpathd " WARMPATH_VERSION;
 enum {
 	OPTION_CHECK = 256,
 	OPTION_CHECK_RUNNING,
+	OPTION_LIST_KEYS,
 	OPTION_DETACH,
 	OPTION_FORCE,
 	OPTION_FOREGROUND,
@@ -30,6 +33,7 @@ struct arguments {
 	const char *config_path;
 	bool check;
 	bool check_running;
+	bool list_keys;
 	bool detach;
 	bool force;
 	int verbose;
@@ -41,6 +45,9 @@ static const struct argp_option options[] = {
 	{"check-running", OPTION_CHECK_RUNNING, NULL, 0,
 	 "Only check that this build, with this configuration, can take over the data path that is pinned; "
 	 "0 if it can",
+	 0},
+	{"list-keys", OPTION_LIST_KEYS, NULL, 0,
+	 "Print every key that the configuration may have, with what it means and what is allowed",
 	 0},
 	{"detach", OPTION_DETACH, NULL, 0,
 	 "Take the data path away: detach everything, remove all pins", 0},
@@ -66,6 +73,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case OPTION_CHECK_RUNNING:
 		arguments->check_running = true;
 		return 0;
+	case OPTION_LIST_KEYS:
+		arguments->list_keys = true;
+		return 0;
 	case OPTION_DETACH:
 		arguments->detach = true;
 		return 0;
@@ -81,7 +91,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 		argp_error(state, "%s: no arguments but options are taken", argument);
 		return EINVAL;
 	case ARGP_KEY_END:
-		if (!arguments->config_path)
+		if (!arguments->config_path && !arguments->list_keys)
 			argp_error(state, "the configuration is missing: -c FILE");
 		return 0;
 	default:
@@ -122,6 +132,24 @@ static int check_config(const char *path)
 	config_problems_free(&problems);
 	config_free(&config);
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int list_keys(void)
+{
+	char allowed[512];
+	unsigned int i;
+
+	for (i = 0; i < config_schema_count; i++) {
+		const struct schema_key *key = &config_schema[i];
+
+		printf("%s\n    %s", key->path, key->description);
+		if (key->kind != SCHEMA_SECTION)
+			printf(": %s", schema_allowed(key, allowed, sizeof(allowed)));
+		if (key->only_with)
+			printf("; only with %s: %s", key->only_with, key->only_with_word);
+		putchar('\n');
+	}
+	return EXIT_SUCCESS;
 }
 
 static int check_running(const char *path)
@@ -187,6 +215,17 @@ static int run(struct agent *agent)
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* What was printed into a full disk is no success. */
+static void close_output(void)
+{
+	int failed = ferror(stdout);
+
+	if (fclose(stdout) == 0 && !failed)
+		return;
+	log_error("the output cannot be written: %s", strerror(errno));
+	_exit(EXIT_FAILURE);
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments arguments = {0};
@@ -194,12 +233,15 @@ int main(int argc, char **argv)
 	char *program;
 	int result;
 
+	atexit(close_output);
 	argp_err_exit_status = 2;
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
 	log_take_over_libraries();
 	if (arguments.verbose > 0)
 		log_set_level(LOG_LEVEL_DEBUG);
 	log_set_library_details(arguments.verbose > 1);
+	if (arguments.list_keys)
+		return list_keys();
 	if (arguments.check)
 		return check_config(arguments.config_path);
 	if (arguments.check_running)
