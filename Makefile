@@ -156,6 +156,8 @@ $(BUILD)/%.fuzz.o: %.c | $(BPF_SKELETONS)
 	$(FUZZ_CLANG) $(CPPFLAGS) $(ALL_CFLAGS) $(FUZZ_FLAGS) -c $< -o $@
 
 $(BUILD)/tests/fuzz/fuzz_kubernetes: $(patsubst %,$(BUILD)/user/agent/%.fuzz.o,kubernetes_slices kubernetes_json line_reader)
+# what it decides with lies in the library: built once more, so that it is watched, too
+$(BUILD)/tests/fuzz/fuzz_decide: $(patsubst %,$(BUILD)/user/lib/%.fuzz.o,decide_core decide_events decide_text engine engine_user recency_table)
 $(BUILD)/tests/fuzz/fuzz_dns: $(patsubst %,$(BUILD)/user/agent/%.fuzz.o,dns_answer dns_members)
 
 $(FUZZ_TARGETS): $(BUILD)/%: $(BUILD)/%.fuzz.o $(BUILD)/libwarmpath.a
