@@ -192,7 +192,8 @@ SANITIZE_TESTS ?= unit e2e
 
 test-sanitize:
 	$(MAKE) BUILD=build/sanitize CFLAGS="$(SANITIZE)" all test-programs
-	BUILD=build/sanitize UBSAN_OPTIONS=print_stacktrace=1 ./tests/run $(SANITIZE_TESTS)
+	BUILD=build/sanitize CFLAGS="$(SANITIZE)" UBSAN_OPTIONS=print_stacktrace=1 \
+		LSAN_OPTIONS=suppressions=$(CURDIR)/tests/leaks-of-libraries ./tests/run $(SANITIZE_TESTS)
 
 analyze: all
 	./tools/analyze-code

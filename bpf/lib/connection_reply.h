@@ -126,8 +126,8 @@ static __always_inline __u32 connection_send_held(struct packet_context *context
 {
 	__u32 sent = space->segment.acknowledgement;
 
-	/* that one is on its way: should it be lost, the client's repetition sends it again */
-	if (sent == entry->held_sent)
+	/* it is late, and a newer one has been here; or that one is on its way: should it be lost, the client's repetition sends it again */
+	if (tcp_before(sent, entry->replica_acknowledged) || sent == entry->held_sent)
 		return OUTCOME_absorbed_acknowledgement;
 	entry->held_sent = sent;
 	tcp_read_options(context);

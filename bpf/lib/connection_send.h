@@ -78,6 +78,7 @@ static __always_inline int connection_set_pointer(struct packet_context *context
 						  const struct packet *packet,
 						  const struct tcp_segment *segment, __u16 pointer)
 {
+	const __be16 *field;
 	__be16 before, after;
 	int err;
 
@@ -85,7 +86,11 @@ static __always_inline int connection_set_pointer(struct packet_context *context
 				 bpf_htons(segment->urgent), bpf_htons(pointer));
 	if (err || !(segment->flags & TCP_FLAG_URG))
 		return err;
-	before = bpf_htons(packet->transport_length / 4 << 12 | segment->flags);
+	/* as it stands there: bits beside the flags that we know may be set, and stay */
+	field = context_bytes(context, packet->transport_offset + 12, sizeof(*field));
+	if (!field)
+		return -EFAULT;
+	before = *field;
 	after = before & ~bpf_htons(TCP_FLAG_URG);
 	return context_change_tcp(context, packet, 12, before, after);
 }

@@ -129,6 +129,9 @@ bool dialogue_is_start(const struct dialogue *dialogue, const struct segment *se
 /* The frame that was run last, as it went in, and over which link. Valid until the next one. */
 const uint8_t *dialogue_frame(int *length, enum link *link);
 
+/* The same frame as it came out. */
+const uint8_t *dialogue_output(int *length);
+
 #define dialogue_expect(segment, wanted) \
 	dialogue_expect_at(segment, OUTCOME_##wanted, __FILE__, __LINE__)
 void dialogue_expect_at(const struct segment *segment, enum packet_outcome outcome,

@@ -20,13 +20,10 @@
 #include "expect.h"
 #include "fixture.h"
 #include "invariants.h"
+#include "mutate.h"
 
-#define LONGEST	  1600 /* of what is cut at every length */
-#define SHORTEST  14   /* a test run needs a link header */
-#define SHORT_SKB 54   /* below, some kernels refuse to make an skb of it */
-#define MUTATIONS 8
+#define SHORT_SKB 54 /* below, some kernels refuse to make an skb of it */
 
-static uint64_t seed = 1;
 static long packets = 200000;
 
 struct one_test {
@@ -34,14 +31,6 @@ struct one_test {
 	enum program program;
 	char name[128];
 };
-
-static uint32_t random_below(uint32_t limit)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (seed >> 20) % limit;
-}
 
 /* Runs the bytes and checks what always holds. */
 static enum packet_outcome run_checked(const struct fixture_kind *kind, enum program program,
@@ -80,7 +69,7 @@ static void test_cut(void **state)
 	expect_before(test->kind, test->program);
 	length = expect_build(test->kind, &packet, bytes) - packet.padding;
 	ports = decode_frame(bytes, length).transport + 4;
-	for (int cut = SHORTEST; cut < length && cut < LONGEST; cut++) {
+	for (int cut = MUTATE_SHORTEST; cut < length && cut < MUTATE_LONGEST; cut++) {
 		enum packet_outcome outcome =
 			run_checked(test->kind, test->program, bytes, cut, 0, "cut");
 
@@ -107,7 +96,7 @@ static void test_shortened(void **state)
 	length = expect_build(test->kind, &packet, bytes) - packet.padding;
 	ip = packet_ip_offset(&packet);
 	fixed = packet.family == AF_INET ? 20 : 40;
-	for (int cut = ip + fixed; cut < length && cut < LONGEST; cut++) {
+	for (int cut = ip + fixed; cut < length && cut < MUTATE_LONGEST; cut++) {
 		int told = packet.family == AF_INET ? cut - ip : cut - ip - 40;
 		int at = ip + (packet.family == AF_INET ? 2 : 4);
 		int sum;
@@ -126,59 +115,6 @@ static void test_shortened(void **state)
 	}
 }
 
-/* Values that have a meaning somewhere, or are at an edge. */
-static const uint8_t edges[] = {0, 1, 4, 5, 6, 8, 17, 20, 43, 44, 58, 60, 127, 128, 254, 255};
-
-/* Headers are short: most changes go there. */
-static int random_position(int length)
-{
-	int limit = random_below(4) ? 100 : length;
-
-	return SHORTEST - 2 + random_below(limit < length - 12 ? limit : length - 12);
-}
-
-static int mutate(uint8_t *bytes, int length)
-{
-	int changes = 1 + random_below(4);
-
-	for (int i = 0; i < changes; i++) {
-		int at = random_position(length);
-
-		switch (random_below(MUTATIONS)) {
-		case 0:
-			bytes[at] ^= 1 << random_below(8);
-			break;
-		case 1:
-			bytes[at] = edges[random_below(sizeof(edges))];
-			break;
-		case 2:
-			bytes[at] += random_below(2) ? 1 : -1;
-			break;
-		case 3: /* a part twice */
-			if (at + 16 < length)
-				memmove(bytes + at + 8, bytes + at, 8);
-			break;
-		case 4: /* a part missing */
-			if (at + 16 < length)
-				memmove(bytes + at, bytes + at + 8, length - at - 8);
-			break;
-		case 5:
-			length -= random_below(length - SHORTEST + 1);
-			break;
-		case 6: /* more behind */
-			for (int more = random_below(64); more && length < LONGEST; more--)
-				bytes[length++] = random_below(256);
-			break;
-		default:
-			bytes[at] = random_below(256);
-			break;
-		}
-		if (length <= SHORTEST)
-			return SHORTEST;
-	}
-	return length;
-}
-
 static const struct fixture_kind *random_kind(void)
 {
 	const struct fixture_table *table;
@@ -186,8 +122,8 @@ static const struct fixture_kind *random_kind(void)
 
 	while (fixture_tables[tables])
 		tables++;
-	table = fixture_tables[random_below(tables)];
-	return &table->kinds[random_below(table->count)];
+	table = fixture_tables[mutate_below(tables)];
+	return &table->kinds[mutate_below(table->count)];
 }
 
 static void test_mutations(void **state)
@@ -199,22 +135,22 @@ static void test_mutations(void **state)
 	expect_forget();
 	for (long i = 0; i < packets; i++) {
 		const struct fixture_kind *kind = random_kind();
-		enum program program = random_below(PROGRAM_COUNT);
-		uint64_t before = seed;
+		enum program program = mutate_below(PROGRAM_COUNT);
+		uint64_t before = mutate_seed;
 		struct packet_spec packet;
 		char what[64];
 		int length;
 
 		/* flows come and go with whatever was sent before; each packet's own only sometimes */
-		if (!random_below(8))
+		if (!mutate_below(8))
 			expect_before(kind, PROGRAM_XDP);
 		length = expect_build(kind, &packet, bytes);
-		if (length > LONGEST)
-			length = LONGEST;
-		length = mutate(bytes, length);
+		if (length > MUTATE_LONGEST)
+			length = MUTATE_LONGEST;
+		length = mutate_frame(bytes, length);
 		snprintf(what, sizeof(what), "changed with seed %llu", (unsigned long long)before);
 		ends[run_checked(kind, program, bytes, length,
-				 program != PROGRAM_XDP && !random_below(8) ? kind->segment_size
+				 program != PROGRAM_XDP && !mutate_below(8) ? kind->segment_size
 									    : 0,
 				 what)]++;
 	}
@@ -269,7 +205,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (argc > 1)
-		seed = strtoull(argv[1], NULL, 0);
+		mutate_seed = strtoull(argv[1], NULL, 0);
 	if (argc > 2)
 		packets = strtol(argv[2], NULL, 0);
 	fixture_prepare();

@@ -283,15 +283,28 @@ static void every_decision_explains_itself_alike(void **unused)
 	(void)unused;
 	srandom(5);
 	for (int i = 0; i < 3000; i++) {
-		make_world(random() % 4 ? POLICY_LLM_AWARE : POLICY_BOUNDED,
-			   random() % 3 * (random() % 3000), random() % 3000, random() % 3000);
+		/* one after the other: in what order arguments are evaluated is the compiler's choice */
+		uint64_t loads[3] = {0};
+		long policy, size, most, tokens;
+
+		for (int j = 2; j >= 0; j--)
+			loads[j] = random() % 3000;
+		loads[0] *= random() % 3;
+		policy = random() % 4;
+		make_world(policy ? POLICY_LLM_AWARE : POLICY_BOUNDED, loads[0], loads[1],
+			   loads[2]);
 		world.state.settings.load_metric = random() % 2 ? LOAD_TOKENS : LOAD_REQUESTS;
 		world.state.settings.token_load = random() % 4 != 0;
 		world.state.settings.long_stickiness = random() % 4 != 0;
-		if (random() % 2)
-			place(random() % 3, random() % 1500);
+		if (random() % 2) {
+			tokens = random() % 1500;
+			place(random() % 3, tokens);
+		}
 		/* asserts that the event alone leads to the same decision */
-		explain(random() % (random() % 4 ? 2000 : 20000), random() % 300);
+		tokens = random() % 300;
+		most = random() % 4 ? 2000 : 20000;
+		size = random() % most;
+		explain(size, tokens);
 		reasons[world.event.decision.reason]++;
 	}
 	assert_true(reasons[REASON_home] > 50 && reasons[REASON_home_long] > 50 &&

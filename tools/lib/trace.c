@@ -203,13 +203,17 @@ static int find_conversations(struct raw *raw, struct trace *trace)
 			continue;
 		}
 		end = malloc(sizeof(*end));
+		if (end)
+			/* before it is put in: its place follows from the hash */
+			*end = (struct chain_end){
+				.hash = raw->hashes[request->first_block + full - 1],
+				.request = i,
+			};
 		if (!end || !tsearch(end, &tree, compare_ends)) {
 			free(end);
 			result = -ENOMEM;
 			break;
 		}
-		end->hash = raw->hashes[request->first_block + full - 1];
-		end->request = i;
 	}
 	tdestroy(tree, free);
 	return result;
