@@ -236,4 +236,4 @@ test-deb: deb all
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -path $(BUILD)/kubernetes -prune -o -type f -name '*.d' -print 2>/dev/null)

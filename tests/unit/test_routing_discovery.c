@@ -331,6 +331,31 @@ static void families_of_one_name_come_together(void **state)
 	assert_int_equal(replica_of(fixture, "llm-0")->incarnation, 1);
 }
 
+static void one_family_is_told_to_end_before_the_other(void **state)
+{
+	struct fixture *fixture = *state;
+
+	address_parse("fd00:9::9", &fixture->service.addresses.item[1].address, NULL, NULL);
+	fixture->service.addresses.item[1].prefix_length = 128;
+	fixture->service.addresses.count = 2;
+	found(fixture, "llm-0", "10.0.2.10")->life = 5;
+	found(fixture, "llm-0", "fd00:2::10")->life = 5;
+	discover(fixture, true);
+	found(fixture, "llm-0", "10.0.2.10")->life = 5;
+	fixture->members[0].terminating = true;
+	found(fixture, "llm-0", "fd00:2::10")->life = 5;
+	discover(fixture, true);
+	expect(fixture, "llm-0", REPLICA_DRAINING, 1, "[fd00:2::10]:8001, 10.0.2.10:8001");
+
+	/* but the end of another pod of the name says nothing of this one */
+	found(fixture, "llm-0", "10.0.2.10")->life = 5;
+	fixture->members[0].terminating = true;
+	found(fixture, "llm-0", "10.0.2.20")->life = 6;
+	found(fixture, "llm-0", "fd00:2::20")->life = 6;
+	discover(fixture, true);
+	expect(fixture, "llm-0", REPLICA_ACTIVE, 2, "10.0.2.20:8001, [fd00:2::20]:8001");
+}
+
 static void others_count_before_what_is_found(void **state)
 {
 	struct fixture *fixture = *state;
@@ -455,6 +480,7 @@ int main(void)
 		TEST(another_life_is_another_incarnation),
 		TEST(of_one_name_the_one_in_use_counts),
 		TEST(families_of_one_name_come_together),
+		TEST(one_family_is_told_to_end_before_the_other),
 		TEST(others_count_before_what_is_found),
 		TEST(a_found_replica_becomes_the_configurations),
 		TEST(two_replicas_exchange_their_addresses),

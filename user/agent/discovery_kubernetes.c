@@ -33,6 +33,8 @@
 #define WATCH_GRACE_SECONDS	 10
 #define WATCH_SOUND_MILLISECONDS 100 /* one that did not last so long was no success */
 
+#define FAILURES_OF_ANSWERING 2 /* at most, for the next wait, of a server that has begun a watch */
+
 static const char *const versions[] = {"v1", "v1beta1"};
 
 struct kubernetes_work {
@@ -321,8 +323,12 @@ static void watch_begun(void *context, unsigned int status)
 {
 	struct kubernetes_work *work = context;
 
-	if (status == 200)
-		discovery_confirmed(work->source);
+	if (status != 200)
+		return;
+	/* Whether it is sound shows when it ends; but a server that answers is not kept waiting for long any more. */
+	if (work->backoff.failures > FAILURES_OF_ANSWERING)
+		work->backoff.failures = FAILURES_OF_ANSWERING;
+	discovery_confirmed(work->source);
 }
 
 static unsigned int watch_seconds(void)

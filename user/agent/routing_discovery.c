@@ -108,16 +108,22 @@ static bool has_family(const struct config_addresses *addresses, bool ipv4)
 	return false;
 }
 
-/* The other family of a replica often comes from elsewhere: another EndpointSlice, another source. */
+/*
+ * The other family of a replica often comes from elsewhere: another EndpointSlice, another source. Of one server the families are told one after the
+ * other: it ends as soon as one of them says so.
+ */
 static void take_other_family(struct discovered_member *member,
 			      const struct discovered_member *other)
 {
 	struct config_addresses *addresses = &member->replica.addresses;
+	bool same_life = member->life && member->life == other->life;
 	unsigned int i;
 
-	if (other->terminating != member->terminating ||
-	    other->replica.port != member->replica.port)
+	if ((member->life && other->life && !same_life) ||
+	    other->replica.port != member->replica.port ||
+	    (other->terminating != member->terminating && !same_life))
 		return;
+	member->terminating |= other->terminating;
 	for (i = 0; i < other->replica.addresses.count; i++) {
 		const struct config_address *address = &other->replica.addresses.item[i];
 
