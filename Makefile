@@ -57,6 +57,8 @@ CLI_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/cli/*.c))
 AGENT_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard user/agent/*.c))
 # what tests may link of the agent: all of it but main
 AGENT_TESTABLE := $(filter-out %/main.o,$(AGENT_OBJECTS))
+# and of the CLI: what has no part in the command line itself
+CLI_TESTABLE := $(patsubst %,$(BUILD)/user/cli/%.o,bar client event_line frame style subcommand top_model top_pages top_screen)
 PLAIN_TOOLS := $(patsubst %.c,$(BUILD)/%,$(filter-out %.bpf.c,$(wildcard tools/*.c)))
 TOOLS_BPF_SKELETONS := $(patsubst %.bpf.c,$(BUILD)/%.skel.h,$(wildcard tools/*.bpf.c))
 TOOLS_BPF_OBJECTS := $(patsubst %.bpf.c,$(BUILD)/%.bpf.o,$(wildcard tools/*.bpf.c))
@@ -135,7 +137,7 @@ $$(BUILD)/tools/$(1): $$(patsubst tools/$(1)/%.c,$$(BUILD)/tools/$(1).objects/%.
 endef
 $(foreach tool,$(FOLDER_TOOLS),$(eval $(call tool_folder,$(tool))))
 
-$(UNIT_TESTS): $(BUILD)/%: $(BUILD)/%.o $(AGENT_TESTABLE) $(BUILD)/libtools.a $(BUILD)/libwarmpath.a
+$(UNIT_TESTS): $(BUILD)/%: $(BUILD)/%.o $(AGENT_TESTABLE) $(CLI_TESTABLE) $(BUILD)/libtools.a $(BUILD)/libwarmpath.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBS) -lz
 
 $(DATAPATH_TESTS:%=%.o) $(DATAPATH_BENCHES:%=%.o) $(DATAPATH_COMMON): $(BUILD)/tests/datapath/%.o: tests/datapath/%.c | $(BPF_SKELETONS) $(TEST_BPF_SKELETONS)

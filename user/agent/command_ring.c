@@ -28,7 +28,7 @@ static json_t *members_json(const struct agent *agent, __u32 service)
 		json_array_append_new(list,
 				      json_pack("{s:s, s:s, s:f, s:f}", "name", replica->name,
 						"state", replica_state_name(replica->state),
-						"weight", replica->weight_thousandths / 1000.0,
+						"weight", replica_ring_weight(replica) / 1000.0,
 						"share", member >= 0 ? shares[member] : 0.0));
 	}
 	return list;

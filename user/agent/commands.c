@@ -30,6 +30,8 @@ static const struct command {
 	{"policy-set", command_policy_set, {"service", "settings", NULL}},
 	{"explain", command_explain, {"service", "id", "prompt_tokens", "max_tokens", NULL}},
 	{"trace", command_trace, {"service", "id", "changes", NULL}},
+	{"snapshot", command_snapshot, {"service", NULL}},
+	{"decisions", command_decisions, {"service", "replica", "count", NULL}},
 	{"conversation", command_conversation, {"service", "id", "count", NULL}},
 	{"conversation-forget", command_conversation_forget, {"service", "id", NULL}},
 	{"ring", command_ring, {"service", NULL}},

@@ -71,6 +71,12 @@ int command_conversation(struct agent *agent, const json_t *message, json_t *ans
 int command_conversation_forget(struct agent *agent, const json_t *message, json_t *answer,
 				struct error *error);
 
+/* command_snapshot.c */
+int command_snapshot(struct agent *agent, const json_t *message, json_t *answer,
+		     struct error *error);
+int command_decisions(struct agent *agent, const json_t *message, json_t *answer,
+		      struct error *error);
+
 /* command_ring.c */
 int command_ring(struct agent *agent, const json_t *message, json_t *answer, struct error *error);
 

@@ -69,6 +69,17 @@ const struct history_entry *history_of(const struct history *history, __u32 serv
 	return NULL;
 }
 
+const struct history_entry *history_newest(const struct history *history,
+					   const struct history_entry *before)
+{
+	__u64 sequence = before ? before->sequence - 1 : history->sequence;
+	struct history_entry *entry;
+
+	while ((entry = find(history, sequence)) && !entry->event)
+		sequence--;
+	return entry;
+}
+
 unsigned int history_forget(struct history *history, __u32 service, __u64 id_hash)
 {
 	const struct history_entry *entry = NULL;

@@ -88,6 +88,10 @@ void history_refusal(struct history *history, const struct event_refusal *event)
 const struct history_entry *history_of(const struct history *history, __u32 service, __u64 id_hash,
 				       const struct history_entry *before);
 
+/* The entry before `before` (NULL: the last one) of any conversation, or NULL if there is none. */
+const struct history_entry *history_newest(const struct history *history,
+					   const struct history_entry *before);
+
 /* Forgets the entries of a conversation; returns how many. */
 unsigned int history_forget(struct history *history, __u32 service, __u64 id_hash);
 

@@ -45,6 +45,7 @@ int ring_show_main(int argc, char **argv);
 int ring_study_main(int argc, char **argv);
 int ring_walk_main(int argc, char **argv);
 int upgrade_main(int argc, char **argv);
+int top_main(int argc, char **argv);
 int watch_main(int argc, char **argv);
 int version_main(int argc, char **argv);
 

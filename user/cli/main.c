@@ -26,6 +26,7 @@ static const struct subcommand subcommands[] = {
 	{"policy", policy_main, "Show and change how replicas are chosen"},
 	{"explain", explain_main, "Say what would be decided on a request now, and why"},
 	{"trace", trace_main, "Print decisions and completions as they are made, with reasons"},
+	{"top", top_main, "Show what the replicas do at present"},
 	{"watch", watch_main, "Print decisions and changes of the set as they happen"},
 	{"conversation", conversation_main, "Print what is known of one conversation, or forget it"},
 	{"counters", counters_main, "Print what became of the packets"},
