@@ -26,7 +26,7 @@ shown() { # description, extended regular expression that will be on the screen
 	fi
 }
 press() { screen send-keys -t top "$@"; }
-widest() { screen capture-pane -p -t top | awk '{ if (length($0) > most) most = length($0) } END { print most }'; }
+widest() { screen capture-pane -p -t top | LC_ALL=C.UTF-8 wc -L; }
 
 trap 'status=$?; screen kill-server 2>/dev/null; [ -z "${traffic_process[busy]-}" ] || kill "${traffic_process[busy]}" 2>/dev/null; clean_up || status=1; exit $status' EXIT
 
