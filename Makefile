@@ -9,6 +9,7 @@
 #   make test-sanitize  unit and end-to-end tests with everything in user space under AddressSanitizer and its like
 #   make analyze  clang's static analyzer and cppcheck
 #   make check    formatting, static analysis, shell scripts
+#   make test-kubernetes  discovery and manifests against a real kube-apiserver, which is built the first time (root, slow)
 #   make kernels  load and test every program in stock Debian kernels under emulation (needs qemu)
 #   make bench    benchmarks: ratios and medians, side by side
 #   make deb      the Debian package, build/deb/warmpath_*.deb; make test-deb also installs it on a clean root, runs and removes it
@@ -199,6 +200,12 @@ test-sanitize:
 
 analyze: all
 	./tools/analyze-code
+
+# A real API server: built once, from Debian's sources (tests/kubernetes/server says what that takes).
+test-kubernetes: deps
+	$(MAKE) all
+	./tests/kubernetes/server
+	./tests/run tests/kubernetes/run.sh
 
 kernels: all test-programs
 	./tests/kernels/run

@@ -104,10 +104,8 @@ packages() { # stage: what the Containerfile installs in it
 }
 
 linked() { # the packages that hold the libraries that the programs are linked with
-	local library
-	objdump -p "$build/warmpathd" "$build/warmpath" | awk '/NEEDED/ {print $2}' | sort -u | while read -r library; do
-		dpkg -S "*/$library" 2>/dev/null | awk -F: 'NR == 1 {print $1}'
-	done | grep -v '^libc6' | sort -u
+	objdump -p "$build/warmpathd" "$build/warmpath" | awk '/NEEDED/ {print "*/" $2}' | sort -u | xargs -d '\n' dpkg -S 2>/dev/null |
+		grep -v '^libc6' | cut -d : -f 1 | sort -u
 }
 is "packages that the programs need and the image lacks" "$(comm -23 <(linked) <(packages 2) | xargs)" ""
 is "packages that the image has for nothing" "$(comm -13 <(linked) <(packages 2) | grep '^lib' | xargs)" ""
