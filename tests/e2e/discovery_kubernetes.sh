@@ -172,6 +172,7 @@ become "and changes back" "$m0" "$m1"
 incarnation() { warmpath replica list --json | jq --arg name "$1" '.replicas[] | select(.name == $name) | .incarnation'; }
 before=$(incarnation llm-0)
 api slice v4-a IPv4 http:8001 "llm-0=$a0,another-pod" "llm-1=$a1"
+api slice v6-a IPv6 http:8001 "llm-0=$b0,another-pod" "llm-1=$b1"
 check "another pod of the same name and address is another life" wait_until 5 eval "[ \$(incarnation llm-0) -gt $before ]"
 api slice v4-a IPv4 http:8001 "llm-0=$a0,another-pod" "llm-1=$a1" "-=10.0.2.77"
 check "who has no IPv6 address is left out, and said" \
@@ -269,7 +270,7 @@ check "dead: and says so" wait_until 15 complained "$from" '6443 cannot be asked
 api_start
 api token third-token
 api slice v4-a IPv4 http:8001 "llm-0=$a0,another-pod" "llm-3=$a3"
-api slice v6-a IPv6 http:8001 "llm-0=$b0" "llm-3=$b3"
+api slice v6-a IPv6 http:8001 "llm-0=$b0,another-pod" "llm-3=$b3"
 check "back: it is asked again" wait_until 40 state_is good
 become "back: its set counts again" "$m0" "$m3"
 
