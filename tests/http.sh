@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2154,SC2034 # of the scripts that source it
 # Common to the end-to-end tests of connections that are handed over, to be sourced after tests/lib.sh: real HTTP servers on the replicas, and
 # what each of them answers when it is asked directly.
 #

@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2154,SC2034 # of the scripts that source it
 # Clients that programs use, each over few connections for many conversations; to be sourced after tests/http.sh. Each prints lines "ID REPLICA".
 
 python_client() { # ADDRESS PLAN ROUNDS: Python's http.client, one connection

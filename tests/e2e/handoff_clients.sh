@@ -28,7 +28,7 @@ for address in $api4 "[$api6]"; do
 	else
 		skip "the openai package: no npm, or its registry cannot be reached" "the openai package, $address"
 	fi
-	read -r id home <"$scratch/plan"
+	read -r id _ <"$scratch/plan"
 	in_client wrk -t 1 -c 16 -d 1 -H "X-Conversation-Id: $id" "http://$address:8000/x" >"$scratch/wrk" 2>&1
 	note "wrk: $(grep -E 'Requests/sec|requests in' "$scratch/wrk" | tr -s ' \n' ' ')"
 	check "wrk: 16 connections, neither socket errors nor other answers than 200, $address" \

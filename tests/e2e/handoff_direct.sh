@@ -15,9 +15,9 @@ asks() {
 right="requests=20 answered=20 failed=0 reset=0 astray=0 different=0"
 for setting in "native api" "tc api,web"; do
 	read -r mode services <<<"$setting"
-	lab_up --replicas 3 --mode $mode
+	lab_up --replicas 3 --mode "$mode"
 	http_files 1000
-	agent_up --mode $mode --services $services
+	agent_up --mode "$mode" --services "$services"
 	check "$mode: the replicas take connections over" tools/lab handoff start
 	http_plan 20
 	http_expect

@@ -6,7 +6,7 @@
 . tests/http.sh
 
 for mode in native tc; do
-	lab_up --replicas 3 --mode $mode --servers none
+	lab_up --replicas 3 --mode "$mode" --servers none
 	agent_up --mode $mode --services api
 	check "$mode: the replicas take connections over" tools/lab handoff start
 	http_servers_start node

@@ -56,6 +56,24 @@ static void keys_are_those_of_earlier_releases(void **state)
 	assert_int_equal(keys.cookie[0].word[0], 0);
 }
 
+/* By the same; people compare it between machines of different releases. */
+static void fingerprints_are_those_of_earlier_releases(void **state)
+{
+	char fingerprint[CLUSTER_FINGERPRINT_SIZE], other[CLUSTER_FINGERPRINT_SIZE];
+	struct error error;
+
+	(void)state;
+	write_secret(path_a, "0123456789abcdef", 16);
+	assert_int_equal(cluster_secret_fingerprint(path_a, fingerprint, &error), 0);
+	assert_string_equal(fingerprint, "aa5d26ad67821a83");
+	write_secret(path_b, "0123456789abcdeg", 16);
+	assert_int_equal(cluster_secret_fingerprint(path_b, other, &error), 0);
+	assert_string_not_equal(fingerprint, other);
+	write_secret(path_b, "0123456789abcde", 15);
+	assert_int_equal(cluster_secret_fingerprint(path_b, other, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "has 15 bytes"));
+}
+
 static void files_become_generations(void **state)
 {
 	struct config_handoff handoff = {0};
@@ -115,6 +133,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_are_those_of_earlier_releases),
+		cmocka_unit_test(fingerprints_are_those_of_earlier_releases),
 		cmocka_unit_test(files_become_generations),
 		cmocka_unit_test(bad_files_are_named),
 	};

@@ -29,6 +29,7 @@ int attach_main(int argc, char **argv);
 int conversation_main(int argc, char **argv);
 int counters_main(int argc, char **argv);
 int detach_main(int argc, char **argv);
+int doctor_main(int argc, char **argv);
 int reload_main(int argc, char **argv);
 int replica_main(int argc, char **argv);
 int route_main(int argc, char **argv);

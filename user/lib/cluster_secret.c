@@ -22,24 +22,44 @@ void cluster_keys_derive(const __u8 *secret, size_t length, struct handoff_keys 
 	keys->mark[index].word[1] = derive_word(secret, length, "warmpath mark 1");
 }
 
+static int read_secret(const char *path, __u8 secret[BLAKE2B_KEY_LENGTH_MAX], size_t *length,
+		       struct error *error)
+{
+	int result = secret_file_read("secret", path, secret, length, error);
+
+	if (!result && *length < CLUSTER_SECRET_LENGTH_MIN)
+		result = error_set(
+			error, -EINVAL,
+			"the secret file %s has %zu bytes; it needs %d to %d, best from /dev/urandom",
+			path, *length, CLUSTER_SECRET_LENGTH_MIN, BLAKE2B_KEY_LENGTH_MAX);
+	return result;
+}
+
 static int load_secret(const char *path, struct handoff_keys *keys, unsigned int index,
 		       struct error *error)
 {
 	__u8 secret[BLAKE2B_KEY_LENGTH_MAX];
 	size_t length;
-	int result = secret_file_read("secret", path, secret, &length, error);
+	int result = read_secret(path, secret, &length, error);
 
-	if (result)
-		return result;
-	if (length < CLUSTER_SECRET_LENGTH_MIN) {
-		result = error_set(
-			error, -EINVAL,
-			"the secret file %s has %zu bytes; it needs %d to %d, best from /dev/urandom",
-			path, length, CLUSTER_SECRET_LENGTH_MIN, BLAKE2B_KEY_LENGTH_MAX);
-	} else {
+	if (!result) {
 		cluster_keys_derive(secret, length, keys, index);
 		keys->count = index + 1;
 	}
+	explicit_bzero(secret, sizeof(secret));
+	return result;
+}
+
+int cluster_secret_fingerprint(const char *path, char fingerprint[CLUSTER_FINGERPRINT_SIZE],
+			       struct error *error)
+{
+	__u8 secret[BLAKE2B_KEY_LENGTH_MAX];
+	size_t length;
+	int result = read_secret(path, secret, &length, error);
+
+	if (!result)
+		snprintf(fingerprint, CLUSTER_FINGERPRINT_SIZE, "%016llx",
+			 (unsigned long long)derive_word(secret, length, "warmpath fingerprint"));
 	explicit_bzero(secret, sizeof(secret));
 	return result;
 }

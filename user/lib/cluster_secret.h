@@ -28,4 +28,13 @@ void cluster_keys_derive(const __u8 *secret, size_t length, struct handoff_keys 
  */
 int cluster_secrets_load(struct config_handoff *handoff, struct error *error);
 
+#define CLUSTER_FINGERPRINT_SIZE 17
+
+/*
+ * Writes 16 hexadecimal digits that tell secrets apart and say nothing about them (BLAKE2b-64, keyed with the secret, of a label of its
+ * own): to be compared by people. 0, or a negative errno with a sentence.
+ */
+int cluster_secret_fingerprint(const char *path, char fingerprint[CLUSTER_FINGERPRINT_SIZE],
+			       struct error *error);
+
 #endif /* WARMPATH_USER_CLUSTER_SECRET_H */
