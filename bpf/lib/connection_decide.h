@@ -82,18 +82,27 @@ static __always_inline void decide_sizes(struct decide_request *request,
 {
 	__u64 estimate = head->content_length / 4;
 
-	if (head->flags & HTTP_CHUNKED)
+	if ((head->flags & HTTP_CHUNKED) || connection_is_opaque(service))
 		estimate = head->body_present / 4;
 	if (estimate > REQUEST_TOKENS_MAX)
 		estimate = REQUEST_TOKENS_MAX;
 	request->prompt_tokens = estimate ? estimate : 1;
 	request->max_tokens = service->policy.default_max_tokens;
-	if (!settings->trust_token_headers)
+	if (!settings->trust_token_headers && !connection_is_opaque(service))
 		return;
 	if (head->flags & HTTP_HAS_PROMPT_TOKENS)
 		request->prompt_tokens = head->prompt_tokens;
 	if (head->flags & HTTP_HAS_MAX_TOKENS)
 		request->max_tokens = head->max_tokens;
+}
+
+/* Nobody can take the request: said in HTTP, where that is what the client speaks. */
+static __always_inline __u32 decide_unavailable(struct connection_plan *plan,
+						const struct service *service)
+{
+	if (connection_is_opaque(service))
+		return connection_plan_reset(plan, OUTCOME_reset_unavailable);
+	return connection_plan_refusal(plan, 503);
 }
 
 /*
@@ -116,7 +125,7 @@ __noinline int connection_hash(struct packet_context *context, __u32 service)
 	if (head->request.id == HTTP_ID_INVALID)
 		return connection_plan_refusal(plan, 400);
 	if (!ring)
-		return connection_plan_refusal(plan, 503);
+		return decide_unavailable(plan, service_settings);
 	plan->is_keyless = head->request.id != HTTP_ID_FOUND;
 	if (plan->is_keyless)
 		count(NOTE_note_keyless);
@@ -150,12 +159,12 @@ __noinline int connection_decide(struct packet_context *context, __u32 service)
 	if (!context || !scratch || !plan || !request.service)
 		return OUTCOME_drop_internal;
 	if (!request.ring)
-		return connection_plan_refusal(plan, 503);
+		return decide_unavailable(plan, request.service);
 	request.keyless = plan->is_keyless;
 	request.known = &plan->request;
 	outcome = route_request(context, scratch, &request, &slot);
 	if (outcome == OUTCOME_drop_no_replica)
-		return connection_plan_refusal(plan, 503);
+		return decide_unavailable(plan, request.service);
 	if (outcome != OUTCOME_COUNT)
 		return outcome;
 	plan->slot = slot;

@@ -9,6 +9,7 @@
 
 #include <warmpath/http_request.h>
 
+#include "connection_field.h"
 #include "connection_maps.h"
 #include "connection_send.h"
 #include "tcp_segment.h"
@@ -50,6 +51,7 @@ static __always_inline __u32 head_piece_length(const struct tcp_segment *segment
 __noinline int head_read(struct packet_context *context, __u32 service, __u32 held, __u32 last)
 {
 	const struct http_service *settings = http_service_get(service);
+	const struct service *service_settings = service_get(service);
 	struct http_head *head = http_head_get();
 	struct tcp_space *space = tcp_space_get();
 	struct scratch *scratch = scratch_get();
@@ -57,7 +59,7 @@ __noinline int head_read(struct packet_context *context, __u32 service, __u32 he
 	__u32 length;
 	int err;
 
-	if (!context || !settings || !head || !space || !scratch)
+	if (!context || !settings || !service_settings || !head || !space || !scratch)
 		return -ENOENT;
 	if (held) {
 		bytes = held_head_get(&scratch->flow_key);
@@ -79,6 +81,8 @@ __noinline int head_read(struct packet_context *context, __u32 service, __u32 he
 	}
 	if (err)
 		return err;
+	if (connection_is_opaque(service_settings))
+		return field_read(head, length, last, service_settings);
 	return http_request_read(head, length, last, &settings->settings);
 }
 

@@ -23,6 +23,7 @@ static __always_inline void connection_start_request(struct connection *entry,
 						     __u32 sequence, bool stays)
 {
 	const struct tcp_segment *segment = &space->segment;
+	const struct service *service = service_get(entry->service);
 	__u32 known =
 		(entry->flags & ~(CONNECTION_END_KNOWN | CONNECTION_NO_BODY)) | CONNECTION_CHARGED;
 
@@ -41,6 +42,8 @@ static __always_inline void connection_start_request(struct connection *entry,
 		known |= CONNECTION_NO_BODY;
 	if (space->options.found.timestamps)
 		known |= CONNECTION_TIMESTAMPS;
+	if (service && connection_is_opaque(service))
+		connection_pin(entry, PIN_PROTOCOL);
 	if (!request->doubts && !(request->flags & HTTP_CHUNKED) &&
 	    request->content_length < CONNECTION_LENGTH_MAX) {
 		entry->request_end = sequence + request->head_length + request->content_length;

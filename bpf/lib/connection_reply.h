@@ -48,6 +48,16 @@ connection_follow_payload(struct packet_context *context, struct scratch *scratc
 	return answer->state == HTTP_FOLLOW_DONE ? HTTP_FOLLOW_COMPLETE : event;
 }
 
+/* Where only the end of the connection is the end of the answer: a success if there was any. */
+static __always_inline void connection_follow_opaque(const struct tcp_segment *segment,
+						     struct connection *entry)
+{
+	entry->answer.bytes += segment->length;
+	if (segment->flags & TCP_FLAG_FIN)
+		connection_end_request(entry, entry->answer.bytes ? COMPLETION_SUCCESS
+								  : COMPLETION_FAILED);
+}
+
 /* Follows the answer in the payload in hand, and the end of the connection. */
 static __always_inline void connection_follow(struct packet_context *context,
 					      struct scratch *scratch,
@@ -59,6 +69,10 @@ static __always_inline void connection_follow(struct packet_context *context,
 
 	enum http_follow_event event = HTTP_FOLLOW_GOING_ON;
 
+	if (entry->pinned == PIN_PROTOCOL) {
+		connection_follow_opaque(segment, entry);
+		return;
+	}
 	if (!window)
 		return;
 	if (segment->length)
@@ -88,6 +102,11 @@ static __always_inline __u32 connection_refused(struct packet_context *context,
 	count(NOTE_note_replica_refused);
 	connection_report(entry->replica, REFUSAL_RESET);
 	connection_end_request(entry, COMPLETION_FAILED);
+	if (entry->pinned == PIN_PROTOCOL) {
+		/* what the client would understand is not known: the reset goes on to it */
+		connection_close(entry);
+		return OUTCOME_COUNT;
+	}
 	error_enter(entry, 503, acknowledgement);
 	bpf_map_delete_elem(&held_heads, &scratch->flow_key);
 	/* a reset carries no timestamps, a segment has to: the client's last value as echo, and what it has accepted last */
@@ -212,7 +231,8 @@ static __always_inline __u32 connection_answer(struct packet_context *context,
 		contact_answered(entry->replica);
 	}
 	if (segment->flags & TCP_FLAG_RST) {
-		if (entry->flags & CONNECTION_CHARGED)
+		if ((entry->flags & CONNECTION_CHARGED) &&
+		    (entry->pinned != PIN_PROTOCOL || !entry->answer.bytes))
 			connection_report(entry->replica, REFUSAL_ABORTED);
 		connection_close(entry);
 		return OUTCOME_COUNT;

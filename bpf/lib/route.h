@@ -94,7 +94,9 @@ static __always_inline __u32 route_request(struct packet_context *context, struc
 					   const struct route_request *request, __u32 *replica)
 {
 	struct decide_state *state = decide_state_get();
-	bool by_id = request->service->id_from == ID_FROM_OFFSET && !request->keyless;
+	/* a connection's request is known by its connection */
+	bool by_id =
+		request->service->id_from == ID_FROM_OFFSET && !request->keyless && !request->known;
 	bool has_id = request->service->id_from != ID_FROM_ADDRESS && !request->keyless;
 
 	if (!state || !route_name_request(scratch, by_id ? request->key : 0))

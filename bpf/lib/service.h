@@ -80,10 +80,16 @@ static __always_inline const struct replica_address *replica_at(const struct add
 	return bpf_map_lookup_elem(&replica_addresses, &key);
 }
 
-/* Is the service routed by what its TCP connections carry? Then they are accepted here and handed over (docs/handoff.md). */
+/* Are the service's TCP connections routed by what they carry? Then they are accepted here and handed over (docs/handoff.md). */
 static __always_inline bool connection_service(const struct service *service)
 {
-	return service->id_from == ID_FROM_HEADER;
+	return service->id_from == ID_FROM_HEADER || service->id_from == ID_FROM_OFFSET;
+}
+
+/* Is nothing known of such connections but their first bytes? They are routed once, and answers are not understood. */
+static __always_inline bool connection_is_opaque(const struct service *service)
+{
+	return service->id_from == ID_FROM_OFFSET;
 }
 
 #endif /* WARMPATH_BPF_SERVICE_H */

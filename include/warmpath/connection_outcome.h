@@ -32,6 +32,8 @@
 	X(drop_cookie_replayed, DROP, "first segment of a connection that is over: a replay")         \
 	X(drop_stale_answer, DROP, "of a socket at the replica that is older than its connection")    \
 	X(held_sent, ANSWER, "held bytes of a request sent to its replica in an ACK's place")         \
+	X(reset_unavailable, ANSWER,                                                                  \
+	  "no replica could take a connection whose protocol is not known: reset")                    \
 	X(reset_no_room, ANSWER,                                                                      \
 	  "an HTTP error did not fit into the packet it was to be made of: connection reset")
 

@@ -44,7 +44,8 @@ struct address {
 /* --- services ------------------------------------------------------------------------------------------- */
 
 enum id_source {
-	ID_FROM_OFFSET = 1,  /* `id_length` bytes at `id_offset` of the UDP payload */
+	ID_FROM_OFFSET =
+		1, /* `id_length` bytes at `id_offset` of the UDP payload, or of a TCP connection's first bytes */
 	ID_FROM_ADDRESS = 2, /* the low 64 bits of the IPv6 destination are the ring key */
 	ID_FROM_HEADER =
 		3, /* a header of each HTTP/1.1 request (struct http_service in connection.h) */

@@ -33,6 +33,20 @@ const struct world_service dialogue_services[] = {
 				     {"api-1", "10.0.2.11", "fd00:2::11", 8002},
 				     {"api-2", "10.0.2.12", "fd00:2::12", 8003}},
 		},
+	[DIALOGUE_PATH] =
+		{
+			.name = "path",
+			.addresses = {"10.9.8.2", "fd00:98::2"},
+			.port = DIALOGUE_PORT,
+			.protocols = {IPPROTO_TCP},
+			.id_from = ID_FROM_OFFSET,
+			.id_offset = 8,
+			.id_length = 24,
+			.timeout_milliseconds = 60000,
+			.replicas = {{"path-0", "10.0.2.20", "fd00:2::20", 9001},
+				     {"path-1", "10.0.2.21", "fd00:2::21", 9002},
+				     {"path-2", "10.0.2.30", "fd00:2::30", 9003}},
+		},
 };
 
 struct handoff_keys dialogue_keys(int first, int count)
@@ -73,6 +87,11 @@ int dialogue_configure(void)
 	for (uint32_t i = 0; i < DIALOGUE_SERVICES && !err; i++)
 		err = bpf_map_update_elem(world_map("http_services"), &i, &service, 0);
 	return err ? err : bpf_map_update_elem(world_map("handoff_keys"), &zero, &keys, 0);
+}
+
+static const char *service_address(const struct dialogue *dialogue)
+{
+	return dialogue_services[dialogue->service].addresses[dialogue->ipv6];
 }
 
 struct dialogue dialogue_new(enum program program, bool ipv6, uint16_t client_port)
@@ -206,7 +225,7 @@ static struct segment send_from_client(struct dialogue *dialogue, uint32_t seque
 	};
 
 	strcpy(packet.source, dialogue->ipv6 ? CLIENT6 : CLIENT4);
-	strcpy(packet.destination, dialogue->ipv6 ? DIALOGUE_SERVICE6 : DIALOGUE_SERVICE4);
+	strcpy(packet.destination, service_address(dialogue));
 	if (dialogue->timestamps && !(flags & RST)) {
 		memcpy(packet.tcp_options, "\x01\x01\x08\x0a", 4);
 		put_option32(packet.tcp_options + 4, dialogue->client_clock);
@@ -232,7 +251,7 @@ struct segment dialogue_syn(struct dialogue *dialogue, const void *options, int 
 	struct segment answer;
 
 	strcpy(packet.source, dialogue->ipv6 ? CLIENT6 : CLIENT4);
-	strcpy(packet.destination, dialogue->ipv6 ? DIALOGUE_SERVICE6 : DIALOGUE_SERVICE4);
+	strcpy(packet.destination, service_address(dialogue));
 	if (length)
 		memcpy(packet.tcp_options, options, length);
 	answer = run_packet(dialogue->program, LINK_CLIENTS, &packet);
@@ -349,7 +368,7 @@ struct icmp_error dialogue_unreachable(const struct dialogue *dialogue,
 	struct run run;
 	int length;
 
-	strcpy(about.source, to_replica ? dialogue->ipv6 ? DIALOGUE_SERVICE6 : DIALOGUE_SERVICE4
+	strcpy(about.source, to_replica	      ? service_address(dialogue)
 			     : dialogue->ipv6 ? CLIENT6
 					      : CLIENT4);
 	strcpy(about.destination, to_replica	   ? dialogue->ipv6 ? CLIENT6 : CLIENT4
@@ -386,27 +405,34 @@ struct segment dialogue_answer(struct dialogue *dialogue, const struct world_rep
 
 const struct world_replica *dialogue_replica_of(const struct segment *segment)
 {
-	const struct world_replica *replica = dialogue_services[DIALOGUE_API].replicas;
+	for (size_t service = 0; service < DIALOGUE_SERVICES; service++) {
+		const struct world_replica *replica = dialogue_services[service].replicas;
 
-	for (; replica->name; replica++) {
-		if (segment->destination_port == replica->port &&
-		    (!strcmp(segment->destination, replica->ipv4) ||
-		     !strcmp(segment->destination, replica->ipv6)))
-			return replica;
+		for (; replica->name; replica++) {
+			if (segment->destination_port == replica->port &&
+			    (!strcmp(segment->destination, replica->ipv4) ||
+			     !strcmp(segment->destination, replica->ipv6)))
+				return replica;
+		}
 	}
 	return NULL;
 }
 
 uint32_t dialogue_slot_of(const struct world_replica *replica)
 {
-	return world_slot(DIALOGUE_API, replica - dialogue_services[DIALOGUE_API].replicas);
+	size_t service = 0;
+
+	while (replica < dialogue_services[service].replicas ||
+	       replica >= dialogue_services[service].replicas + WORLD_REPLICAS_MAX)
+		service++;
+	return world_slot(service, replica - dialogue_services[service].replicas);
 }
 
 bool dialogue_entry(const struct dialogue *dialogue, struct connection *entry)
 {
 	struct flow_key key = {
 		.client = world_address(dialogue->ipv6 ? CLIENT6 : CLIENT4),
-		.service = world_address(dialogue->ipv6 ? DIALOGUE_SERVICE6 : DIALOGUE_SERVICE4),
+		.service = world_address(service_address(dialogue)),
 		.client_port = htons(dialogue->client_port),
 		.service_port = htons(DIALOGUE_PORT),
 		.protocol = IPPROTO_TCP,

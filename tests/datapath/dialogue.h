@@ -40,6 +40,7 @@ struct segment {
 struct dialogue {
 	enum program program;
 	bool ipv6;
+	size_t service; /* DIALOGUE_API, unless changed */
 	uint16_t client_port;
 	uint32_t client_next;	/* sequence number of the client's next byte */
 	uint32_t service_next;	/* of the service's next byte, as the client expects it */
@@ -53,8 +54,11 @@ struct dialogue {
 #define DIALOGUE_SERVICE6 "fd00:98::1"
 #define DIALOGUE_PORT	  8000
 
-/* The services: "api", ids in x-conversation-id, three replicas. */
-enum { DIALOGUE_API, DIALOGUE_SERVICES };
+/*
+ * The services: "api", ids in x-conversation-id, three replicas; "path", ids of up to 24 characters at offset 8 of a connection's first
+ * bytes, three replicas.
+ */
+enum { DIALOGUE_API, DIALOGUE_PATH, DIALOGUE_SERVICES };
 extern const struct world_service dialogue_services[];
 
 /* Writes them into the maps, with the cluster's keys. 0 or a negative errno. */
@@ -111,7 +115,7 @@ struct segment dialogue_direct(const struct dialogue *dialogue, const struct wor
 			       uint32_t sequence, uint32_t acknowledgement, uint8_t flags,
 			       const char *payload);
 
-/* Replica of the service "api" that a segment is to; NULL: none of them. */
+/* The replica that a segment is to; NULL: none of them. */
 const struct world_replica *dialogue_replica_of(const struct segment *segment);
 
 /* Its slot, and that of one by its position. */

@@ -65,3 +65,31 @@ check "the agent says which replica refuses" told
 tools/lab servers start "$gone"
 back() { [ "$(client 10.9.9.8 <<<"$one")" = "$gone" ]; }
 check "the replica serves its conversations again once its server is back" wait_until 20 back
+
+# the same servers behind an id in the path: connections are routed once
+agent_yaml=$(tools/lab path run)/agent.yaml
+sed -e 's/from: header/from: offset/' -e 's/names: \[x-conversation-id\]/offset: 7/' -e 's/key_bytes: 256/length: 32/' \
+	-e 's/trust_token_headers: true/prompt_tokens_offset: none\n      max_tokens_offset: none/' "$agent_yaml" >"$scratch/offset.yaml"
+cp "$scratch/offset.yaml" "$agent_yaml"
+check "id.from: offset over TCP is a change like any other" tools/lab agent reload
+while read -r id; do
+	for address in 10.9.9.8 '[fd00:9::8]'; do
+		in_host client curl -sS --max-time 10 "http://$address:8000/c/$id/v1" | awk '{print $1}'
+	done
+done <"$scratch/ids" >"$scratch/answers"
+# every id twice, by both families
+awk '{print; print}' "$scratch/homes" >"$scratch/homes-twice"
+same "the id in the path, GET /c/ID/v1: each is answered by its home" "$scratch/answers" "$scratch/homes-twice"
+charged() { warmpath replica list --json | jq '[.. | objects | select(has("requests")).requests] | add'; }
+mkfifo "$scratch/hold"
+in_host client python3 -c '
+import socket, sys
+connection = socket.create_connection(("10.9.9.8", 8000))
+connection.sendall(b"GET /c/conv-1/v1 HTTP/1.1\r\nHost: a\r\n\r\n")
+connection.recv(1000)
+sys.stdin.read()' <"$scratch/hold" &
+exec 6>"$scratch/hold"
+charged_are() { [ "$(charged)" = "$1" ]; }
+check "a connection is charged as long as it is open" wait_until 10 charged_are 1
+exec 6>&-
+check "and not longer" wait_until 10 charged_are 0

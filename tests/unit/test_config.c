@@ -568,6 +568,43 @@ static char *complaint_after(const char *from, const char *to, int times)
 	return said;
 }
 
+/* An id at an offset of a connection's first bytes: such connections are handed over, and that takes the cluster's secret. */
+static void an_offset_over_tcp(void **state)
+{
+	static const char *const secrets[] = {"secret_file: /etc/warmpath/secret",
+					      "secret_file: none"};
+	static const char *const protocols[] = {"tcp", "any"};
+	struct config_service service = {.id_from = ID_FROM_OFFSET};
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		size_t length;
+		char *text = read_example(&length), *at, *said;
+
+		at = strstr(text, "protocol: udp");
+		assert_non_null(at);
+		memcpy(at + 10, protocols[i % 2], 3);
+		at = strstr(text, secrets[0]);
+		assert_non_null(at);
+		memset(at, ' ', strlen(secrets[0]));
+		memcpy(at, secrets[i / 2], strlen(secrets[i / 2]));
+		said = complaint(text);
+		if (i < 2)
+			assert_string_equal(said, "");
+		else
+			assert_non_null(strstr(said, "service chat: id.from: offset over TCP needs "
+						     "handoff.secret_file"));
+		free(said);
+		free(text);
+	}
+	service.protocol = PROTOCOL_UDP;
+	assert_false(config_service_is_handed_over(&service));
+	service.protocol = PROTOCOL_ANY;
+	assert_true(config_service_is_handed_over(&service));
+	service.id_from = ID_FROM_ADDRESS;
+	assert_false(config_service_is_handed_over(&service));
+}
+
 static void keys_that_do_not_go_together(void **state)
 {
 	static const struct {
@@ -575,10 +612,6 @@ static void keys_that_do_not_go_together(void **state)
 		int times;
 		const char *says;
 	} cases[] = {
-		{"protocol: udp", "protocol: tcp", 1,
-		 "service chat: id.from: offset needs protocol: udp"},
-		{"protocol: udp", "protocol: any", 1,
-		 "service chat: id.from: offset needs protocol: udp"},
 		{"\"fd00:9::9\"", "\"fd00:9:0:7::/64\"", 1,
 		 "service chat: the prefix fd00:9:0:7::/64 is only allowed with id.from: address"},
 		{"fd00:9:0:1::/64", "fd00:9:0:1::1", 1,
@@ -896,6 +929,7 @@ int main(void)
 		cmocka_unit_test(each_choice_is_accepted),
 		cmocka_unit_test(a_far_off_key_gets_the_list_of_known_ones),
 		cmocka_unit_test(the_example_is_read_as_written),
+		cmocka_unit_test(an_offset_over_tcp),
 		cmocka_unit_test(keys_that_do_not_go_together),
 		cmocka_unit_test(sources_that_are_fine),
 		cmocka_unit_test(the_same_public_address_twice),

@@ -77,7 +77,7 @@ static int write_service(struct change *change, __u32 index)
 	const struct config_service *settings = change->next->settings[index];
 	int result;
 
-	if (settings && settings->id_from == ID_FROM_HEADER) {
+	if (settings && config_service_is_handed_over(settings)) {
 		result = http_service_write(change->datapath->http_services, index, settings,
 					    change->datapath->mtu, change->error);
 		if (result)

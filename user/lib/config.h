@@ -210,6 +210,9 @@ struct config_problems {
 	unsigned int count;
 };
 
+/* Are connections of the service accepted by the router and handed over (docs/handoff.md)? */
+bool config_service_is_handed_over(const struct config_service *service);
+
 /*
  * Reads, parses and checks the file `path` into `config`. 0, or -EINVAL with every problem found in `problems`, or another
  * negative errno (file cannot be read) with that one problem. `config` is to be freed either way, `problems` too.

@@ -110,34 +110,37 @@ static void check_public_addresses(struct check *check, const struct config_serv
 	}
 }
 
+bool config_service_is_handed_over(const struct config_service *service)
+{
+	return service->id_from == ID_FROM_HEADER ||
+	       (service->id_from == ID_FROM_OFFSET && service->protocol != PROTOCOL_UDP);
+}
+
 static void check_id(struct check *check, const struct config_service *service)
 {
+	const char *from = service->id_from == ID_FROM_HEADER ? "header" : "offset over TCP";
 	unsigned int i;
 
 	if (service->id_from == ID_FROM_HEADER && service->protocol != PROTOCOL_TCP)
 		PROBLEM(check, service->line,
 			"service %s: id.from: header needs protocol: tcp, as only HTTP has headers",
 			service->name);
-	if (service->id_from == ID_FROM_HEADER && !check->config->handoff.secret_file[0])
+	if (!config_service_is_handed_over(service))
+		return;
+	if (!check->config->handoff.secret_file[0])
 		PROBLEM(check, service->line,
-			"service %s: id.from: header needs handoff.secret_file, which routers and replicas "
+			"service %s: id.from: %s needs handoff.secret_file, which routers and replicas "
 			"share; `head -c 32 /dev/urandom` makes a good one",
-			service->name);
+			service->name, from);
 	/* generic XDP hands packets on without their link header, and then they cannot be queued once more */
-	for (i = 0; service->id_from == ID_FROM_HEADER &&
-		    check->config->shape == SHAPE_NODE_LOCAL && i < check->config->interface_count;
+	for (i = 0; check->config->shape == SHAPE_NODE_LOCAL && i < check->config->interface_count;
 	     i++) {
 		if (check->config->interfaces[i].mode == ATTACH_GENERIC)
 			PROBLEM(check, check->config->interfaces[i].line,
 				"interface %s: mode: generic does not go with shape: node-local and service "
-				"%s (id.from: header); use mode: tc",
-				check->config->interfaces[i].name, service->name);
+				"%s (id.from: %s); use mode: tc",
+				check->config->interfaces[i].name, service->name, from);
 	}
-	if (service->id_from == ID_FROM_OFFSET && service->protocol != PROTOCOL_UDP)
-		PROBLEM(check, service->line,
-			"service %s: id.from: offset needs protocol: udp, as the first packet of a TCP "
-			"connection carries no data; use id.from: address for TCP",
-			service->name);
 }
 
 static void make_http_settings(struct check *check, struct config_service *service)
