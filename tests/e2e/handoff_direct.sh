@@ -20,7 +20,7 @@ for setting in "native api" "tc api,web"; do
 	agent_up --mode "$mode" --services "$services"
 	check "$mode: the replicas take connections over" tools/lab handoff start
 	http_plan 20
-	http_expect
+	http_expect || bail "every replica answers directly"
 	while read -r name ipv4 ipv6 port _; do
 		sed "s/ .*/ $name/" "$scratch/plan" >"$scratch/plan-$name"
 		for pair in "$api4 $ipv4" "$api6 $ipv6"; do
