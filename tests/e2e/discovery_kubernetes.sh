@@ -246,6 +246,49 @@ check "an older server: v1beta1" wait_until 15 requested 'watch v1beta1 200' 0
 is "an older server: it is well" "$(source_value state) $(members | wc -l)" "good 2"
 api version v1 on
 
+# --- TLS ---------------------------------------------------------------------------------------------------------
+
+# before the API server a proxy with a certificate of an authority of the test's own
+for name in ours other; do
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$name" \
+		-addext subjectAltName=IP:127.0.0.1 -keyout "$scratch/$name.key" -out "$scratch/$name.pem" 2>"$scratch/output"
+done
+cat >"$scratch/nginx.conf" <<-NGINX
+	user root;
+	pid $scratch/nginx.pid;
+	error_log $scratch/nginx.log;
+	events {}
+	http {
+		access_log off;
+		server {
+			listen 127.0.0.1:6444 ssl;
+			ssl_certificate $scratch/ours.pem;
+			ssl_certificate_key $scratch/ours.key;
+			location / {
+				proxy_pass http://127.0.0.1:6443;
+				proxy_http_version 1.1;
+				proxy_buffering off;
+			}
+		}
+	}
+NGINX
+check "a proxy with TLS" tools/lab exec router nginx -c "$scratch/nginx.conf"
+configuration https://127.0.0.1:6444 >"$run/agent.yaml"
+cp "$scratch/other.pem" "$scratch/ca.pem"
+fails "a certificate of another authority" 'https://127.0.0.1:6444 cannot be asked: .*certificate' warmpath reload
+cp "$scratch/ours.pem" "$scratch/ca.pem"
+recovers "the right authority"
+api slice v4-c IPv4 http:8001 "llm-2=$a2"
+api slice v6-c IPv6 http:8001 "llm-2=$b2"
+become "a pod is added, by TLS" "$m0" "$m1" "$m2"
+api slice v4-c IPv4 http:8001
+api slice v6-c IPv6 http:8001
+become "and removed" "$m0" "$m1"
+configuration http://127.0.0.1:6443 >"$run/agent.yaml"
+check "back to the server itself" warmpath reload
+kill "$(cat "$scratch/nginx.pid")"
+recovers "back to the server itself"
+
 # --- silence ----------------------------------------------------------------------------------------------------
 
 api silent on

@@ -141,6 +141,8 @@ static void set_options(struct web_transfer *transfer, const struct web_request 
 	if (request->ca_file) {
 		curl_easy_setopt(easy, CURLOPT_CAINFO, request->ca_file);
 		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+		curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT,
+				 0L); /* a file that was renewed counts at once */
 	}
 }
 
