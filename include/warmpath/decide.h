@@ -193,12 +193,10 @@ static __noinline long decide_attempt(__u32 attempt, void *context)
 {
 	struct decide_source *source = context;
 	struct decide_state *state = source->state;
-	struct decision *decision = &state->decision;
 	enum decide_progress progress;
 
+	(void)attempt;
 	state->attempt++;
-	if (attempt > 0)
-		decision->flags |= DECISION_CONTENDED;
 	progress = decide_by_policy(source);
 	if (progress == DECIDE_NONE && state->avoided) {
 		/* better one that may refuse than none */
@@ -206,7 +204,10 @@ static __noinline long decide_attempt(__u32 attempt, void *context)
 		state->avoided = 0;
 		return 0;
 	}
-	return progress != DECIDE_AGAIN;
+	if (progress != DECIDE_AGAIN)
+		return 1;
+	state->decision.flags |= DECISION_CONTENDED;
+	return 0;
 }
 
 /*

@@ -387,7 +387,9 @@ static void where_all_refuse_one_is_tried_all_the_same(void **unused)
 		contact.refused_nanoseconds = now.tv_sec * 1000000000ULL + now.tv_nsec;
 		bpf_map_update_elem(world_map("replica_contacts"), &slot, &contact, 0);
 	}
+	read_events();
 	assert_ptr_equal(hand_over(&dialogue, POST("conv1")), world_home(DIALOGUE_API, "conv1"));
+	assert_false(read_events().decision.decision.flags & DECISION_CONTENDED);
 }
 
 static void refusals_of_a_replica_are_told_now_and_then_and_all_counted(void **unused)
