@@ -202,6 +202,8 @@ static void draw_value(struct canvas *canvas, const struct ring_view *view,
 static void draw_bar(struct canvas *canvas, double x, double y, double width, double height,
 		     unsigned int colour, bool hatched)
 {
+	if (width <= 0)
+		return;
 	cairo_rectangle(canvas->cairo, x, y, width, height);
 	if (hatched) {
 		canvas_hatch(canvas, colour);

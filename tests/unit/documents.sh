@@ -1,0 +1,47 @@
+#!/bin/bash
+# What the documents name exists: counters, other documents, pictures, subcommands; and every counter is explained.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+warmpath=${BUILD:-build}/warmpath
+number=0
+
+is_empty() { # description, what should not be
+	number=$((number + 1))
+	if [ -z "$2" ]; then
+		echo "ok $number - $1"
+	else
+		sed 's/^/# /' <<<"$2"
+		echo "not ok $number - $1"
+	fi
+}
+
+# --- counters ----------------------------------------------------------------------------------------------------
+
+counters=$(sed -n 's/^[[:space:]]*X(\([a-z_]*\),.*/\1/p' include/warmpath/outcome.h include/warmpath/connection_outcome.h | grep -vx name | sort -u)
+named=$(grep -oE '`[a-z]+(_[a-z]+)*`' docs/data-path.md | tr -d '`' | sort -u)
+is_empty "docs/data-path.md names every counter" "$(comm -23 <(echo "$counters") <(echo "$named"))"
+is_empty "and no counter that there is not" "$(comm -13 <(echo "$counters") <(grep -E '^(drop|note|answered|reset|absorbed|icmp|returned|forwarded)_' <<<"$named"))"
+
+# --- links ---------------------------------------------------------------------------------------------------------
+
+broken=
+for document in README.md docs/*.md; do
+	while read -r link; do
+		[ -e "$(dirname "$document")/${link%%#*}" ] || broken+="$document: $link"$'\n'
+	done < <(grep -oE '\]\([^)]*\)' "$document" | sed 's/^](//; s/)$//' | grep -vE '^(https?:|#)')
+done
+is_empty "every link leads somewhere" "$broken"
+
+# --- commands ------------------------------------------------------------------------------------------------------
+
+unknown=
+while read -r command subcommand; do
+	"$warmpath" "$command" --help >/dev/null 2>&1 || unknown+="warmpath $command"$'\n'
+	# where there are subcommands of it, the next word is one
+	if [ -n "$subcommand" ] && "$warmpath" "$command" --help 2>/dev/null | grep -q SUBCOMMAND; then
+		[ "$command" = conversation ] ||
+			"$warmpath" "$command" "$subcommand" --help >/dev/null 2>&1 || unknown+="warmpath $command $subcommand"$'\n'
+	fi
+done < <(grep -ohE '(^|`|\$\()warmpath [a-z]+( [a-z]+)?' README.md docs/*.md | sed 's/.*warmpath //' | sort -u)
+is_empty "every subcommand that is named exists" "$unknown"
+echo "1..$number"
