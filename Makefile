@@ -162,6 +162,8 @@ $(BUILD)/tests/fuzz/fuzz_kubernetes: $(patsubst %,$(BUILD)/user/agent/%.fuzz.o,k
 # what it decides with lies in the library: built once more, so that it is watched, too
 $(BUILD)/tests/fuzz/fuzz_decide: $(patsubst %,$(BUILD)/user/lib/%.fuzz.o,decide_core decide_events decide_text engine engine_user recency_table)
 $(BUILD)/tests/fuzz/fuzz_dns: $(patsubst %,$(BUILD)/user/agent/%.fuzz.o,dns_answer dns_members)
+$(BUILD)/tests/fuzz/fuzz_configuration: $(patsubst %.c,$(BUILD)/%.fuzz.o,$(wildcard user/lib/config*.c))
+$(BUILD)/tests/fuzz/fuzz_control: $(patsubst %,$(BUILD)/user/lib/%.fuzz.o,control policy error)
 
 $(FUZZ_TARGETS): $(BUILD)/%: $(BUILD)/%.fuzz.o $(BUILD)/libwarmpath.a
 	$(FUZZ_CLANG) $(FUZZ_FLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libwarmpath.a $(LIBS)

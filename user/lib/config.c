@@ -12,6 +12,15 @@
 
 #define PROBLEMS_SHOWN_MAX 50
 
+/* What the file says is repeated in sentences, for terminals and logs: a line each, and nothing that commands a terminal. */
+static void make_printable(char *sentence)
+{
+	for (; *sentence; sentence++) {
+		if ((unsigned char)*sentence < ' ' || *sentence == 0x7f)
+			*sentence = '?';
+	}
+}
+
 void config_problem(struct config_problems *problems, const char *name, int line,
 		    const char *format, ...)
 {
@@ -26,6 +35,7 @@ void config_problem(struct config_problems *problems, const char *name, int line
 	va_start(arguments, format);
 	vsnprintf(sentence, sizeof(sentence), format, arguments);
 	va_end(arguments);
+	make_printable(sentence);
 	if (line > 0)
 		snprintf(place, sizeof(place), ":%d", line);
 
