@@ -664,6 +664,7 @@ static void keys_that_do_not_go_together(void **state)
 		 "service chat-http: id.names: \"x conversation\" is not the name of an HTTP header"},
 		{"[x-conversation-id]", "[\"\"]", 1, "services[2].id.names[0] is not such a name"},
 		{"[x-conversation-id]", "[a, b, c, d, e]", 1, "services[2].id.names has 5 entries"},
+		{"role: router", "role: \"\\e[31mboth\"", 1, "role is \"?[31mboth\""},
 		{"role: router", "role: both", 1,
 		 "role is \"both\"; allowed: one of router, replica"},
 		{"  - name: eth0\n", "  - {name: eth0, mode: tc}\n  - name: eth0\n", 1,
