@@ -9,8 +9,9 @@
  * n-th id (round and round), and for another file in each round. --requests 0 goes on until SIGTERM. --fresh makes a connection for each
  * request; --ports takes local ports in turn; --pause waits between the requests of a connection.
  *
- * A line "failed ID HOME SECONDS REASON" for each request that failed (the first 1,000), SECONDS being how long ago it was sent; then
- * "requests=N answered=N failed=N reset=N astray=N different=N connections=N port_uses=N". astray: the body is the one of another replica.
+ * A line "astray ID REPLICA NAME" for each answer that another replica gave, "different ID ? NAME" for each that none gives; "failed ID HOME
+ * SECONDS REASON" for each request that failed (the first 1,000), SECONDS being how long ago it was sent; then
+ * "requests=N answered=N failed=N reset=N astray=N different=N connections=N port_uses=N".
  * port_uses: how often the least used of --ports was used.
  */
 #include <err.h>
@@ -214,13 +215,14 @@ static void answer_is_complete(struct connection *connection)
 		connection->fits[i] &=
 			connection->body_received == bodies[i][connection->file].length;
 	if (!connection->fits[home]) {
-		bool others = false;
+		unsigned int from = 0;
 
-		for (unsigned int i = 0; i < home_count; i++)
-			others |= connection->fits[i];
-		*(others ? &astray : &different) += 1;
-		printf("%s %s %s %s\n", others ? "astray" : "different", conversation->id,
-		       homes[home], files[connection->file]);
+		while (from < home_count && !connection->fits[from])
+			from++;
+		*(from < home_count ? &astray : &different) += 1;
+		printf("%s %s %s %s\n", from < home_count ? "astray" : "different",
+		       conversation->id, from < home_count ? homes[from] : "?",
+		       files[connection->file]);
 	}
 	connection->open = false;
 	connection->due = now() + pause_milliseconds / 1e3;
