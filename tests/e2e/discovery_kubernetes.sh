@@ -3,81 +3,13 @@
 # misbehaves in every way known of the real one. The ring follows; nothing moves without cause; what cannot be asked keeps what it said.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/discovery.sh
+. tests/discovery.sh
 
 lab_up --replicas 4 --mode native --servers datagrams
 run=$(tools/lab path run)
 
-# --- the API server ------------------------------------------------------------------------------------------
-
-api_start() {
-	rm -f "$scratch/api.input"
-	mkfifo "$scratch/api.input"
-	: >"$scratch/api.log"
-	tools/lab exec router "$build/tests/e2e/api_server" 6443 <"$scratch/api.input" >>"$scratch/api.log" 2>&1 &
-	api_process=$!
-	exec {api_input}>"$scratch/api.input"
-	wait_until 5 grep -q ready "$scratch/api.log"
-}
-
-api() { # command: has it carried out
-	local before
-	before=$(grep -c '^done' "$scratch/api.log")
-	echo "$*" >&"$api_input"
-	until [ "$(grep -c '^done' "$scratch/api.log")" -gt "$before" ]; do
-		kill -0 "$api_process" 2>/dev/null || return 1
-		sleep 0.01
-	done
-}
-
-requests() { grep -c "^request $1" "$scratch/api.log"; } # pattern: how many of them there have been
-requested() { [ "$(requests "$1")" -gt "$2" ]; }         # pattern before: whether there was another one
-
-api_stop() {
-	kill "$api_process"
-	wait "$api_process" 2>/dev/null
-	exec {api_input}>&-
-}
-
 # --- what warmpathd makes of it ------------------------------------------------------------------------------
-
-configuration() { # url
-	tools/lab config --mode native --services chat | sed '/^    replicas:/,$d; /discovery: \[\]/d'
-	cat <<-YAML
-		    discovery:
-		      - from: kubernetes
-		        api_server: $1
-		        token_file: $scratch/token
-		        ca_file: $scratch/ca.pem
-		        namespace: in-cluster
-		        service: llm
-		        port_name: http
-		        weight: 1.0
-		    replicas: []
-	YAML
-}
-
-# the replicas: NAME STATE ADDRESSES
-members() {
-	warmpath replica list --json | jq -r '.replicas[] | "\(.name) \(.state) \([.addresses[].address] | join(","))"'
-}
-are() { [ "$(members)" = "$(printf '%s\n' "$@")" ]; }
-
-# become DESCRIPTION MEMBER...: the replicas become these; how long that took is noted, as its time is not what is tested
-become() {
-	local description=$1 started
-	shift
-	started=$(date +%s%N)
-	if wait_until 15 are "$@"; then
-		note "$description: $((($(date +%s%N) - started) / 1000000)) ms"
-		ok "$description"
-	else
-		members | note
-		not_ok "$description"
-	fi
-}
-
-source_value() { warmpath service show chat --json | jq -r ".services[0].discovery[0].$1"; }
-state_is() { [ "$(source_value state)" = "$1" ]; }
 
 # fails DESCRIPTION REGULAR-EXPRESSION [COMMAND...]: the command has warmpathd complain so, and the replicas stay
 log_lines() { wc -l <"$run/agent.log"; }
@@ -115,7 +47,7 @@ m0="llm-0 active $a0,$b0" m1="llm-1 active $a1,$b1" m2="llm-2 active $a2,$b2" m3
 echo first-token >"$scratch/token"
 echo default >"$scratch/namespace"
 : >"$scratch/ca.pem"
-configuration http://127.0.0.1:6443 >"$run/agent.yaml"
+kubernetes_configuration http://127.0.0.1:6443 >"$run/agent.yaml"
 check "the configuration is good" "$build/warmpathd" --check -c "$run/agent.yaml"
 check "warmpathd starts without the API server" tools/lab agent start
 check "no API server: said in a sentence" wait_until 15 complained 1 '127.0.0.1:6443 cannot be asked: .*(refused|connect)'
@@ -273,7 +205,7 @@ cat >"$scratch/nginx.conf" <<-NGINX
 	}
 NGINX
 check "a proxy with TLS" tools/lab exec router nginx -c "$scratch/nginx.conf"
-configuration https://127.0.0.1:6444 >"$run/agent.yaml"
+kubernetes_configuration https://127.0.0.1:6444 >"$run/agent.yaml"
 cp "$scratch/other.pem" "$scratch/ca.pem"
 fails "a certificate of another authority" 'https://127.0.0.1:6444 cannot be asked: .*certificate' warmpath reload
 cp "$scratch/ours.pem" "$scratch/ca.pem"
@@ -284,7 +216,7 @@ become "a pod is added, by TLS" "$m0" "$m1" "$m2"
 api slice v4-c IPv4 http:8001
 api slice v6-c IPv6 http:8001
 become "and removed" "$m0" "$m1"
-configuration http://127.0.0.1:6443 >"$run/agent.yaml"
+kubernetes_configuration http://127.0.0.1:6443 >"$run/agent.yaml"
 check "back to the server itself" warmpath reload
 kill "$(cat "$scratch/nginx.pid")"
 recovers "back to the server itself"

@@ -4,6 +4,8 @@
 # Off the default path: building takes a quarter of an hour of processor time once, running some minutes.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/discovery.sh
+. tests/discovery.sh
 
 tests/kubernetes/server >"$scratch/server.log" 2>&1 || {
 	tail -n 20 "$scratch/server.log" | note
@@ -23,7 +25,7 @@ certificates() {
 		-extfile <(echo subjectAltName=IP:127.0.0.1) -out "$scratch/$1.pem"
 }
 
-api_start() { # kube-apiserver's options
+kubernetes_server_start() { # kube-apiserver's options
 	tools/lab exec router "$programs/kube-apiserver" --etcd-servers=http://127.0.0.1:2379 --bind-address=127.0.0.1 --secure-port=6443 \
 		--tls-cert-file="$scratch/server.pem" --tls-private-key-file="$scratch/server.key" --cert-dir="$scratch" \
 		--service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$scratch/server.key" \
@@ -34,7 +36,7 @@ api_start() { # kube-apiserver's options
 	wait_until 60 tools/lab exec router curl -sf --cacert "$scratch/server-ca.pem" -H "Authorization: Bearer admins-token" $server/readyz
 }
 
-api_stop() {
+kubernetes_server_stop() {
 	kill "$api_process"
 	wait "$api_process" 2>/dev/null
 }
@@ -91,25 +93,8 @@ configuration() {
 	YAML
 }
 
-members() {
-	warmpath replica list --json | jq -r '.replicas[] | "\(.name) \(.state) \([.addresses[].address] | join(","))"'
-}
-are() { [ "$(members)" = "$(printf '%s\n' "$@")" ]; }
-become() { # description member...: the time is noted
-	local description=$1 started
-	shift
-	started=$(date +%s%N)
-	if wait_until 30 are "$@"; then
-		note "$description: $((($(date +%s%N) - started) / 1000000)) ms"
-		ok "$description"
-	else
-		members | note
-		not_ok "$description"
-	fi
-}
-source_value() { warmpath service show chat --json | jq -r ".services[0].discovery[0].$1"; }
 says() { source_value problem | grep -qE "$1"; }
-well() { [ "$(source_value state)" = good ]; }
+well() { state_is good; }
 younger() { [ "$(source_value age_seconds | cut -d . -f 1)" -lt "$1" ]; }
 
 m0="llm-0 active 10.0.2.10,fd00:2::10" m1="llm-1 active 10.0.2.11,fd00:2::11"
@@ -122,7 +107,7 @@ printf '%s\n' 'apiVersion: audit.k8s.io/v1' 'kind: Policy' 'rules:' '  - level: 
 mkdir "$scratch/etcd"
 tools/lab exec router "$programs/etcd" --data-dir "$scratch/etcd" --listen-client-urls http://127.0.0.1:2379 \
 	--advertise-client-urls http://127.0.0.1:2379 --listen-peer-urls http://127.0.0.1:2380 >"$scratch/etcd.log" 2>&1 &
-check "kube-apiserver starts" api_start || {
+check "kube-apiserver starts" kubernetes_server_start || {
 	tail -n 20 "$scratch/api.log" | note
 	exit 1
 }
@@ -183,10 +168,10 @@ is "without a list, without a failure" "$(asked list v1beta1 200) $(source_value
 tools/lab exec router curl -sf --cacert "$scratch/server-ca.pem" -H "Authorization: Bearer admins-token" \
 	"$server/apis/discovery.k8s.io/v1beta1/namespaces/warmpath/endpointslices?limit=10" | jq -r .metadata.resourceVersion >"$scratch/version"
 lists=$(asked list v1beta1 200)
-api_stop
+kubernetes_server_stop
 check "the server is away: said, the replicas stay" wait_until 20 says '6443'
 is "they do" "$(members)" "$(printf '%s\n' "$m0" "$m1")"
-check "the server starts again" api_start
+check "the server starts again" kubernetes_server_start
 kubectl -n warmpath delete endpointslice llm-4 llm-6 >"$scratch/output" 2>&1
 slice llm-4 IPv4 llm-0=10.0.2.10
 slice llm-6 IPv6 llm-0=fd00:2::10
@@ -201,8 +186,8 @@ note "lists asked for because of 410: $(($(asked list v1beta1 200) - lists))"
 
 kubectl -n warmpath delete serviceaccount warmpath-router >"$scratch/output" 2>&1
 kubectl apply -f deploy/kubernetes/02-rbac.yaml >"$scratch/output" 2>&1
-api_stop # so that the watch, which was let in before, asks again
-check "the server starts once more" api_start
+kubernetes_server_stop # so that the watch, which was let in before, asks again
+check "the server starts once more" kubernetes_server_start
 check "a token that does not count any more is 401" wait_until 60 says "refuses the token in $scratch/token \\(401\\)"
 is "the replicas stay" "$(members)" "$m0"
 check "a new token" new_token
@@ -212,8 +197,8 @@ check "is noticed without a reload" wait_until 30 well
 
 # Kubernetes 1.20 has no discovery.k8s.io/v1: its own group is switched off, and the same resource registered in v1
 kubectl -n warmpath delete endpointslice --all >"$scratch/output" 2>&1
-api_stop
-check "the server with v1" api_start --runtime-config=discovery.k8s.io/v1beta1=false
+kubernetes_server_stop
+check "the server with v1" kubernetes_server_start --runtime-config=discovery.k8s.io/v1beta1=false
 kubectl apply --validate=false -f - >"$scratch/output" 2>&1 <<-YAML
 	apiVersion: apiextensions.k8s.io/v1
 	kind: CustomResourceDefinition
@@ -239,4 +224,4 @@ check "v1 is listed and watched" test "$(asked list v1 200)" -ge 1 -a "$(asked w
 slice llm-4 IPv4 llm-0=10.0.2.10 llm-1=10.0.2.11=terminating
 slice llm-6 IPv6 llm-0=fd00:2::10 llm-1=fd00:2::11=terminating
 become "and followed" "$m0" "llm-1 draining 10.0.2.11,fd00:2::11"
-api_stop
+kubernetes_server_stop

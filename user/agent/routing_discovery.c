@@ -313,8 +313,10 @@ static int place_member(struct discovery *discovery, const struct discovered_mem
 	if (member->life)
 		replica->life = member->life;
 	/* Another server under the same name, also at the same address, has nothing in its cache. */
-	if ((ended || another) && replica->incarnation == incarnation)
+	if ((ended || another) && replica->incarnation == incarnation) {
+		replica->process = 0;
 		replica->incarnation++;
+	}
 	routing_hold(replica, HELD_BY_DISCOVERY, member->terminating);
 	return 0;
 }
