@@ -99,6 +99,9 @@ clean_up() {
 		warmpath counters 2>&1 | note
 		warmpath status 2>&1 | note
 	fi
+	# what runs in the background in this shell, not in a host of the lab: loops that start one client after the other
+	# shellcheck disable=SC2046 # a list of process ids
+	kill $(jobs -p) 2>/dev/null
 	tools/lab down
 	rm -rf "$scratch"
 	echo "1..$test_count"
