@@ -22,13 +22,12 @@ enum connection_mark {
 	CONNECTION_FOLLOW = 2,
 };
 
-/* Can the owner of the connection still be sent anything? */
+/* Can the owner of the connection still be sent anything? One that was removed serves what it has begun. */
 static __always_inline bool connection_owner_exists(const struct connection *entry)
 {
 	const struct replica *replica = replica_get(entry->replica);
 
-	return replica && replica->service == entry->service && replica->state != REPLICA_UNUSED &&
-	       replica->state != REPLICA_REMOVED;
+	return replica && replica->service == entry->service && replica->state != REPLICA_UNUSED;
 }
 
 /* Can an answer of the owner to a request that it has not acknowledged still be hoped for? */

@@ -207,7 +207,7 @@ static void put_option32(uint8_t *at, uint32_t value)
 }
 
 static struct segment send_from_client(struct dialogue *dialogue, uint32_t sequence, uint8_t flags,
-				       const char *payload, uint16_t urgent)
+				       const void *payload, int length, uint16_t urgent)
 {
 	struct packet_spec packet = {
 		.family = dialogue->ipv6 ? AF_INET6 : AF_INET,
@@ -221,7 +221,7 @@ static struct segment send_from_client(struct dialogue *dialogue, uint32_t seque
 		.tcp_flags = flags,
 		.urgent_pointer = urgent,
 		.payload = payload,
-		.payload_length = payload ? strlen(payload) : 0,
+		.payload_length = length,
 	};
 
 	strcpy(packet.source, dialogue->ipv6 ? CLIENT6 : CLIENT4);
@@ -280,9 +280,19 @@ struct segment dialogue_send_urgent(struct dialogue *dialogue, uint8_t flags, co
 				    uint16_t urgent)
 {
 	uint32_t sequence = dialogue->client_next;
+	int length = payload ? strlen(payload) : 0;
 
-	dialogue->client_next += (payload ? strlen(payload) : 0) + !!(flags & FIN);
-	return send_from_client(dialogue, sequence, flags, payload, urgent);
+	dialogue->client_next += length + !!(flags & FIN);
+	return send_from_client(dialogue, sequence, flags, payload, length, urgent);
+}
+
+struct segment dialogue_send_bytes(struct dialogue *dialogue, uint8_t flags, const void *bytes,
+				   int length)
+{
+	uint32_t sequence = dialogue->client_next;
+
+	dialogue->client_next += length + !!(flags & FIN);
+	return send_from_client(dialogue, sequence, flags, bytes, length, 0);
 }
 
 struct segment dialogue_send(struct dialogue *dialogue, uint8_t flags, const char *payload)
@@ -293,7 +303,8 @@ struct segment dialogue_send(struct dialogue *dialogue, uint8_t flags, const cha
 struct segment dialogue_repeat(struct dialogue *dialogue, uint32_t sequence, uint8_t flags,
 			       const char *payload)
 {
-	return send_from_client(dialogue, sequence, flags, payload, 0);
+	return send_from_client(dialogue, sequence, flags, payload, payload ? strlen(payload) : 0,
+				0);
 }
 
 /* --- replicas ------------------------------------------------------------------------------------------------ */

@@ -81,6 +81,10 @@ void dialogue_connect(struct dialogue *dialogue);
 /* A segment of the client with its next numbers. Advances them. */
 struct segment dialogue_send(struct dialogue *dialogue, uint8_t flags, const char *payload);
 
+/* The same with bytes, of which some may be zero. */
+struct segment dialogue_send_bytes(struct dialogue *dialogue, uint8_t flags, const void *bytes,
+				   int length);
+
 /* The same again from that number on; nothing is advanced. */
 struct segment dialogue_repeat(struct dialogue *dialogue, uint32_t sequence, uint8_t flags,
 			       const char *payload);

@@ -520,8 +520,8 @@ static void a_held_request_is_decided_again(void **unused)
 	assert_int_equal(world_set_state(DIALOGUE_API, position, REPLICA_ACTIVE), 0);
 }
 
-/* Its request is at a replica that has left the service altogether: nobody else can go on with it. */
-static void a_connection_whose_replica_left_is_reset(void **unused)
+/* What it has begun, a replica serves to the end, also when it was removed; the next request goes elsewhere. */
+static void a_removed_replica_serves_what_it_has_begun(void **unused)
 {
 	struct dialogue dialogue = connected(42023);
 	const struct world_replica *owner = hand_over(&dialogue, POST("conv1"));
@@ -531,6 +531,25 @@ static void a_connection_whose_replica_left_is_reset(void **unused)
 	(void)unused;
 	dialogue_answer(&dialogue, owner, NULL);
 	assert_int_equal(world_set_state(DIALOGUE_API, position, REPLICA_REMOVED), 0);
+	serve(&dialogue, owner, OK_ANSWER);
+	segment = dialogue_send(&dialogue, ACK | PSH, POST("conv1"));
+	dialogue_expect(&segment, forwarded);
+	assert_true(dialogue_is_start(&dialogue, &segment));
+	assert_ptr_not_equal(dialogue_replica_of(&segment), owner);
+	assert_int_equal(world_set_state(DIALOGUE_API, position, REPLICA_ACTIVE), 0);
+}
+
+/* Its slot was freed: nobody is there who could go on with it. */
+static void a_connection_whose_replica_is_forgotten_is_reset(void **unused)
+{
+	struct dialogue dialogue = connected(42024);
+	const struct world_replica *owner = hand_over(&dialogue, POST("conv1"));
+	size_t position = owner - dialogue_services[DIALOGUE_API].replicas;
+	struct segment segment;
+
+	(void)unused;
+	dialogue_answer(&dialogue, owner, NULL);
+	assert_int_equal(world_set_state(DIALOGUE_API, position, REPLICA_UNUSED), 0);
 	segment = dialogue_send(&dialogue, ACK | PSH, "more");
 	dialogue_expect(&segment, reset_replica_gone);
 	assert_int_equal(segment.flags, RST);
@@ -646,7 +665,8 @@ int main(void)
 			a_request_is_decided_again_if_its_replica_went_away_before_it_answered,
 			forget),
 		cmocka_unit_test_setup(a_held_request_is_decided_again, forget),
-		cmocka_unit_test_setup(a_connection_whose_replica_left_is_reset, forget),
+		cmocka_unit_test_setup(a_removed_replica_serves_what_it_has_begun, forget),
+		cmocka_unit_test_setup(a_connection_whose_replica_is_forgotten_is_reset, forget),
 		cmocka_unit_test_setup(a_direct_connection_from_the_same_port_is_left_alone,
 				       forget),
 		cmocka_unit_test_setup(icmp_errors_reach_who_sent_the_segment, forget),

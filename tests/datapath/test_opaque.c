@@ -149,6 +149,58 @@ static void a_connection_stays_and_is_charged_until_it_ends(void **unused)
 	assert_int_equal(charged_to(home), 0);
 }
 
+static void set_tokens_offsets(uint16_t prompt, uint16_t most)
+{
+	struct service service;
+	uint32_t index = DIALOGUE_PATH;
+
+	assert_int_equal(bpf_map_lookup_elem(world_map("services"), &index, &service), 0);
+	service.prompt_tokens_offset = prompt;
+	service.max_tokens_offset = most;
+	service.policy.default_max_tokens = 7;
+	assert_int_equal(bpf_map_update_elem(world_map("services"), &index, &service, 0), 0);
+}
+
+static uint64_t tokens_at(const struct world_replica *replica)
+{
+	struct replica_load load;
+	uint32_t slot = dialogue_slot_of(replica);
+
+	assert_int_equal(bpf_map_lookup_elem(world_map("replica_loads"), &slot, &load), 0);
+	return load.tokens;
+}
+
+/* Numbers of tokens at offsets of their own are waited for, and charged; else the bytes that are there count, four a token. */
+static void tokens_are_read_or_estimated(void **unused)
+{
+	static const uint8_t first[] = "8 bytes:conv1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+				       "\0\0\x01\x02\0\0\0\x30 and 24 bytes behind them";
+	const struct world_replica *home = world_home(DIALOGUE_PATH, "conv1");
+	struct dialogue dialogue;
+	struct segment segment;
+
+	(void)unused;
+	set_tokens_offsets(32, 36);
+	for (int cut = 20; cut <= 40; cut++) {
+		dialogue = connected();
+		segment = dialogue_send_bytes(&dialogue, ACK | PSH, first, cut);
+		if (cut < 40) {
+			dialogue_expect(&segment, answered_piece);
+			segment = dialogue_send_bytes(&dialogue, ACK | PSH, first + cut,
+						      sizeof(first) - 1 - cut);
+		}
+		dialogue_expect(&segment, forwarded);
+		assert_ptr_equal(dialogue_replica_of(&segment), home);
+		assert_int_equal(tokens_at(home), 0x102 + 0x30);
+		expect_forget();
+	}
+	set_tokens_offsets(OFFSET_NONE, OFFSET_NONE);
+	dialogue = connected();
+	segment = dialogue_send_bytes(&dialogue, ACK | PSH, first, sizeof(first) - 1);
+	dialogue_expect(&segment, forwarded);
+	assert_int_equal(tokens_at(home), (sizeof(first) - 1 - 32) / 4 + 7);
+}
+
 static void what_is_refused_is_reset(void **unused)
 {
 	const struct world_replica *home = world_home(DIALOGUE_PATH, "conv1");
@@ -203,6 +255,7 @@ int main(void)
 		cmocka_unit_test_setup(first_bytes_in_pieces, forget),
 		cmocka_unit_test_setup(first_bytes_that_end_early, forget),
 		cmocka_unit_test_setup(a_connection_stays_and_is_charged_until_it_ends, forget),
+		cmocka_unit_test_setup(tokens_are_read_or_estimated, forget),
 		cmocka_unit_test_setup(what_is_refused_is_reset, forget),
 	};
 	int failed = 0;
