@@ -17,6 +17,8 @@ entries() { # so many in each map
 	done
 }
 
+all_opened() { [ "$(counter note_connection_opened)" -ge 48 ]; }
+
 for mode in native tc; do
 	lab_up --replicas 3 --clients 2 --mode $mode
 	http_files 1000 20000
@@ -33,7 +35,7 @@ for mode in native tc; do
 	tools/lab exec client "$build/tests/e2e/http_requests" --requests 64 --connections 32 --pause 8000 $api4 8000 "$scratch/plan" \
 		"$scratch/expected" >"$scratch/idle" 2>&1 &
 	idle=$!
-	wait_until 5 eval '[ "$(counter note_connection_opened)" -ge 48 ]'
+	wait_until 5 all_opened
 	entries >"$scratch/before"
 	handshakes=$(counter answered_handshake)
 	in_host client-1 "$build/tests/e2e/syn_flood" eth0 "$mac" $api4 8000 $count >"$scratch/flood"
