@@ -36,6 +36,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api_objects.h"
+
 #define CLIENTS_MAX 16
 #define SLICES_MAX  64
 #define EVENTS_MAX  1024
@@ -147,19 +149,6 @@ static void refuse(struct client *client, int status, const char *message, int r
 
 /* --- slices and events ------------------------------------------------------------------------------------------------ */
 
-static char *with_version(const char *object, int number, bool beta)
-{
-	const char *at = strstr(object, "@VERSION@");
-	char *text;
-
-	if (asprintf(&text,
-		     "{\"kind\":\"EndpointSlice\",\"apiVersion\":\"discovery.k8s.io/%s\",%.*s%d%s",
-		     beta ? "v1beta1" : "v1", (int)(at - object), object, number,
-		     at + strlen("@VERSION@")) < 0)
-		err(1, "no memory");
-	return text;
-}
-
 static void announce(const char *type, const char *object)
 {
 	char *text = with_version(object, version, false), *line;
@@ -189,57 +178,16 @@ static int find_slice(const char *name)
 	return -1;
 }
 
-/* POD=ADDRESS[,UID][,terminating|,unready]; a POD "-" has no targetRef */
-static void add_endpoint(FILE *out, char *word, bool first)
-{
-	char *pod = strsep(&word, "="), *address = strsep(&word, ","), *part;
-	const char *uid = pod;
-	bool terminating = false, ready = true;
-
-	while ((part = strsep(&word, ","))) {
-		if (strcmp(part, "terminating") == 0)
-			terminating = true, ready = false;
-		else if (strcmp(part, "unready") == 0)
-			ready = false;
-		else
-			uid = part;
-	}
-	fprintf(out,
-		"%s{\"addresses\":[\"%s\"],\"conditions\":{\"ready\":%s,\"serving\":%s,\"terminating\":%s}",
-		first ? "" : ",", address, ready ? "true" : "false", ready ? "true" : "false",
-		terminating ? "true" : "false");
-	if (strcmp(pod, "-") != 0)
-		fprintf(out,
-			",\"targetRef\":{\"kind\":\"Pod\",\"namespace\":\"default\",\"name\":\"%s\",\"uid\":\"%s\"}",
-			pod, uid);
-	fprintf(out, ",\"nodeName\":\"node-1\",\"zone\":\"here\"}");
-}
-
 static void put_slice(char *words)
 {
 	char *name = strsep(&words, " "), *family = strsep(&words, " "),
-	     *port = strsep(&words, " "), *port_name = strsep(&port, ":"), *word, *text = NULL;
+	     *port = strsep(&words, " "), *port_name = strsep(&port, ":"), *text = NULL;
 	int index = find_slice(name);
-	bool first = true, added = index < 0;
+	bool added = index < 0;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	fprintf(out,
-		"\"metadata\":{\"name\":\"%s\",\"generateName\":\"llm-\",\"namespace\":\"default\","
-		"\"uid\":\"5f1c6c5e-7d1f-4c0e-9c56-%012d\",\"resourceVersion\":\"@VERSION@\",\"generation\":1,"
-		"\"labels\":{\"endpointslice.kubernetes.io/managed-by\":\"endpointslice-controller.k8s.io\","
-		"\"kubernetes.io/service-name\":\"llm\"}},\"addressType\":\"%s\",\"endpoints\":[",
-		name, version, family);
-	while ((word = strsep(&words, " "))) {
-		if (!*word)
-			continue;
-		add_endpoint(out, word, first);
-		first = false;
-	}
-	fprintf(out,
-		"],\"ports\":[{\"name\":\"metrics\",\"port\":9100,\"protocol\":\"TCP\"},"
-		"{\"name\":\"%s\",\"port\":%s,\"protocol\":\"TCP\"}]}",
-		port_name, port);
+	write_slice(out, name, version, family, port_name, port, words);
 	fclose(out);
 	if (added) {
 		if (slice_count == SLICES_MAX)
@@ -411,12 +359,7 @@ static void send_bookmark(void)
 {
 	char line[512];
 
-	snprintf(
-		line, sizeof(line),
-		"{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"EndpointSlice\",\"apiVersion\":"
-		"\"discovery.k8s.io/v1\",\"metadata\":{\"resourceVersion\":\"%d\",\"creationTimestamp\":null},"
-		"\"addressType\":\"\",\"endpoints\":null,\"ports\":null}}\n",
-		++version);
+	snprintf(line, sizeof(line), BOOKMARK_FORMAT, ++version);
 	tell_watches(line, false, CLEANLY);
 }
 
@@ -424,12 +367,7 @@ static void send_error(int code)
 {
 	char line[512];
 
-	snprintf(
-		line, sizeof(line),
-		"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
-		"\"status\":\"Failure\",\"message\":\"too old resource version: 1 (2)\",\"reason\":\"Expired\","
-		"\"code\":%d}}\n",
-		code);
+	snprintf(line, sizeof(line), ERROR_FORMAT, code);
 	tell_watches(line, true, CLEANLY);
 }
 

@@ -8,39 +8,18 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/discovery_source.h"
+#include "agent/discovery_parts.h"
 #include "lib/log.h"
 
 /* Changes of several sources, or of one in several steps, are one change of the ring; and a source gone wild does not keep us busy. */
 #define GATHER_MILLISECONDS 20
 #define PAUSE_MILLISECONDS  200
 #define AGAIN_MILLISECONDS  10000 /* after a union that could not be applied */
-#define NOTES_MAX	    16
 #define UNCHANGED	    1
-
-/* What discovery makes of one service. */
-struct found_service {
-	char name[SERVICE_NAME_SIZE];
-	bool changed; /* the routing has to be looked at */
-	char *notes[NOTES_MAX];
-	unsigned int note_count; /* also of those that are not kept */
-	struct error problem;	 /* why the union could not be applied */
-};
-
-struct discovery {
-	struct agent *agent;
-	uv_timer_t *gather;
-	uint64_t applied; /* uv_now() of the last change */
-	struct transfers *transfers;
-	struct discovery_source *sources[SERVICES_MAX * CONFIG_DISCOVERY_MAX];
-	unsigned int source_count;
-	struct found_service services[SERVICES_MAX]; /* those that have sources */
-	unsigned int service_count;
-};
 
 /* --- services ----------------------------------------------------------------------------------------------------- */
 
-static struct found_service *find_service(const struct discovery *discovery, const char *name)
+struct found_service *discovery_find_service(const struct discovery *discovery, const char *name)
 {
 	unsigned int i;
 
@@ -55,7 +34,7 @@ static void drop_notes(struct found_service *service)
 {
 	unsigned int i;
 
-	for (i = 0; i < NOTES_MAX; i++) {
+	for (i = 0; i < DISCOVERY_NOTES_MAX; i++) {
 		free(service->notes[i]);
 		service->notes[i] = NULL;
 	}
@@ -66,7 +45,7 @@ static void take_note(void *context, const char *sentence)
 {
 	struct found_service *service = context;
 
-	if (service->note_count < NOTES_MAX)
+	if (service->note_count < DISCOVERY_NOTES_MAX)
 		service->notes[service->note_count] = strdup(sentence);
 	service->note_count++;
 }
@@ -178,7 +157,7 @@ static void end_problem(struct discovery_source *source)
 void discovery_found(struct discovery_source *source, const struct discovered_member *members,
 		     unsigned int count, const struct error *note)
 {
-	struct found_service *service = find_service(source->discovery, source->service);
+	struct found_service *service = discovery_find_service(source->discovery, source->service);
 	struct discovered_member *copy;
 
 	if (count > DISCOVERED_MAX) {
@@ -409,97 +388,4 @@ void discovery_close(struct discovery *discovery)
 	uv_timer_stop(discovery->gather);
 	uv_close((uv_handle_t *)discovery->gather, free_timer);
 	free(discovery);
-}
-
-/* --- showing ---------------------------------------------------------------------------------------------------------- */
-
-static json_t *source_json(const struct discovery_source *source)
-{
-	unsigned int terminating = 0, i;
-	json_t *object;
-
-	for (i = 0; i < source->member_count; i++)
-		terminating += source->members[i].terminating;
-	object = json_pack("{s:s, s:s, s:i, s:i, s:I}", "source", source->title, "state",
-			   source->problem.text[0] ? "failing"
-			   : source->known	   ? "good"
-						   : "waiting",
-			   "members", (int)source->member_count, "terminating", (int)terminating,
-			   "failures", (json_int_t)source->failures);
-	/* Absent until it has answered for the first time. */
-	if (source->known)
-		json_object_set_new(
-			object, "age_seconds",
-			json_real((uv_hrtime() - source->confirmed) / 1000000 / 1000.0));
-	if (source->problem.text[0])
-		json_object_set_new(object, "problem", json_string(source->problem.text));
-	if (source->note.text[0])
-		json_object_set_new(object, "note", json_string(source->note.text));
-	return object;
-}
-
-json_t *discovery_sources_json(const struct discovery *discovery, const char *service)
-{
-	json_t *list = json_array();
-	unsigned int i;
-
-	for (i = 0; discovery && i < discovery->source_count; i++) {
-		if (strcmp(discovery->sources[i]->service, service) == 0)
-			json_array_append_new(list, source_json(discovery->sources[i]));
-	}
-	return list;
-}
-
-json_t *discovery_notes_json(const struct discovery *discovery, const char *service)
-{
-	const struct found_service *found = discovery ? find_service(discovery, service) : NULL;
-	json_t *list = json_array();
-	unsigned int i;
-
-	for (i = 0; found && i < found->note_count && i < NOTES_MAX; i++)
-		json_array_append_new(list, json_string(found->notes[i]));
-	if (found && found->note_count > NOTES_MAX)
-		json_array_append_new(list,
-				      json_sprintf("and %u more", found->note_count - NOTES_MAX));
-	if (found && found->problem.text[0])
-		json_array_append_new(list, json_string(found->problem.text));
-	return list;
-}
-
-void discovery_check(const struct discovery *discovery,
-		     void (*warn)(void *context, const char *sentence), void *context)
-{
-	struct error sentence;
-	unsigned int i, j;
-
-	for (i = 0; discovery && i < discovery->source_count; i++) {
-		const struct discovery_source *source = discovery->sources[i];
-
-		if (source->problem.text[0]) {
-			error_set(&sentence, 0, "service %s: %s: %s", source->service,
-				  source->title, source->problem.text);
-			warn(context, sentence.text);
-		}
-		if (source->note.text[0]) {
-			error_set(&sentence, 0, "service %s: %s: %s", source->service,
-				  source->title, source->note.text);
-			warn(context, sentence.text);
-		}
-	}
-	for (i = 0; discovery && i < discovery->service_count; i++) {
-		const struct found_service *service = &discovery->services[i];
-
-		if (service->problem.text[0]) {
-			error_set(
-				&sentence, 0,
-				"service %s: what was found cannot be applied, the replicas stay: %s",
-				service->name, service->problem.text);
-			warn(context, sentence.text);
-		}
-		for (j = 0; j < service->note_count && j < NOTES_MAX; j++) {
-			error_set(&sentence, 0, "service %s: discovery: %s", service->name,
-				  service->notes[j]);
-			warn(context, sentence.text);
-		}
-	}
 }

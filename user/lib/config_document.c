@@ -12,12 +12,12 @@
 
 #include "lib/address.h"
 #include "lib/config.h"
+#include "lib/config_depth.h"
 #include "lib/config_schema.h"
 
-#define PATH_TEXT_SIZE	   192
-#define ALLOWED_TEXT_SIZE  256
-#define DOCUMENT_DEPTH_MAX 32 /* of any YAML, however wrong */
-#define NESTING_MAX	   8
+#define PATH_TEXT_SIZE	  192
+#define ALLOWED_TEXT_SIZE 256
+#define NESTING_MAX	  8
 
 struct reader {
 	yaml_document_t *document;
@@ -427,50 +427,6 @@ static void refuse_second_document(struct reader *reader, yaml_parser_t *parser)
 	yaml_document_delete(&document);
 }
 
-/*
- * Reads the file once for nothing but its depth. The library's time for a document rises with the square of it, so that a file of a few
- * hundred kilobytes could keep the agent from its work for minutes; here reading ends where it becomes too deep.
- */
-static bool is_too_deep(struct reader *reader, const char *text, size_t length)
-{
-	unsigned int depth = 0;
-	bool ended = false, deep = false;
-	yaml_parser_t parser;
-
-	if (!yaml_parser_initialize(&parser))
-		return false; /* the caller meets the same want of memory */
-	yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
-	while (!ended && !deep) {
-		yaml_event_t event;
-
-		if (!yaml_parser_parse(&parser, &event))
-			break; /* said where the document is read */
-		switch (event.type) {
-		case YAML_SEQUENCE_START_EVENT:
-		case YAML_MAPPING_START_EVENT:
-			deep = ++depth > DOCUMENT_DEPTH_MAX;
-			break;
-		case YAML_SEQUENCE_END_EVENT:
-		case YAML_MAPPING_END_EVENT:
-			depth--;
-			break;
-		case YAML_STREAM_END_EVENT:
-			ended = true;
-			break;
-		default:
-			break;
-		}
-		if (deep)
-			config_problem(reader->problems, reader->name,
-				       (int)event.start_mark.line + 1,
-				       "lists and mappings are nested more than %d deep here",
-				       DOCUMENT_DEPTH_MAX);
-		yaml_event_delete(&event);
-	}
-	yaml_parser_delete(&parser);
-	return deep;
-}
-
 int config_parse(const char *text, size_t length, const char *name, struct config *config,
 		 struct config_problems *problems)
 {
@@ -481,7 +437,7 @@ int config_parse(const char *text, size_t length, const char *name, struct confi
 	yaml_node_t *root;
 
 	memset(config, 0, sizeof(*config));
-	if (is_too_deep(&reader, text, length))
+	if (config_is_too_deep(text, length, name, problems))
 		return -EINVAL;
 	if (!yaml_parser_initialize(&parser)) {
 		config_problem(problems, name, 0, "not enough memory");

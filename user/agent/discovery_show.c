@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What is said of discovery: as JSON, and as warnings.
+ */
+#include "agent/discovery_parts.h"
+
+static json_t *source_json(const struct discovery_source *source)
+{
+	unsigned int terminating = 0, i;
+	json_t *object;
+
+	for (i = 0; i < source->member_count; i++)
+		terminating += source->members[i].terminating;
+	object = json_pack("{s:s, s:s, s:i, s:i, s:I}", "source", source->title, "state",
+			   source->problem.text[0] ? "failing"
+			   : source->known	   ? "good"
+						   : "waiting",
+			   "members", (int)source->member_count, "terminating", (int)terminating,
+			   "failures", (json_int_t)source->failures);
+	/* Absent until it has answered for the first time. */
+	if (source->known)
+		json_object_set_new(
+			object, "age_seconds",
+			json_real((uv_hrtime() - source->confirmed) / 1000000 / 1000.0));
+	if (source->problem.text[0])
+		json_object_set_new(object, "problem", json_string(source->problem.text));
+	if (source->note.text[0])
+		json_object_set_new(object, "note", json_string(source->note.text));
+	return object;
+}
+
+json_t *discovery_sources_json(const struct discovery *discovery, const char *service)
+{
+	json_t *list = json_array();
+	unsigned int i;
+
+	for (i = 0; discovery && i < discovery->source_count; i++) {
+		if (strcmp(discovery->sources[i]->service, service) == 0)
+			json_array_append_new(list, source_json(discovery->sources[i]));
+	}
+	return list;
+}
+
+json_t *discovery_notes_json(const struct discovery *discovery, const char *service)
+{
+	const struct found_service *found =
+		discovery ? discovery_find_service(discovery, service) : NULL;
+	json_t *list = json_array();
+	unsigned int i;
+
+	for (i = 0; found && i < found->note_count && i < DISCOVERY_NOTES_MAX; i++)
+		json_array_append_new(list, json_string(found->notes[i]));
+	if (found && found->note_count > DISCOVERY_NOTES_MAX)
+		json_array_append_new(
+			list, json_sprintf("and %u more", found->note_count - DISCOVERY_NOTES_MAX));
+	if (found && found->problem.text[0])
+		json_array_append_new(list, json_string(found->problem.text));
+	return list;
+}
+
+void discovery_check(const struct discovery *discovery,
+		     void (*warn)(void *context, const char *sentence), void *context)
+{
+	struct error sentence;
+	unsigned int i, j;
+
+	for (i = 0; discovery && i < discovery->source_count; i++) {
+		const struct discovery_source *source = discovery->sources[i];
+
+		if (source->problem.text[0]) {
+			error_set(&sentence, 0, "service %s: %s: %s", source->service,
+				  source->title, source->problem.text);
+			warn(context, sentence.text);
+		}
+		if (source->note.text[0]) {
+			error_set(&sentence, 0, "service %s: %s: %s", source->service,
+				  source->title, source->note.text);
+			warn(context, sentence.text);
+		}
+	}
+	for (i = 0; discovery && i < discovery->service_count; i++) {
+		const struct found_service *service = &discovery->services[i];
+
+		if (service->problem.text[0]) {
+			error_set(
+				&sentence, 0,
+				"service %s: what was found cannot be applied, the replicas stay: %s",
+				service->name, service->problem.text);
+			warn(context, sentence.text);
+		}
+		for (j = 0; j < service->note_count && j < DISCOVERY_NOTES_MAX; j++) {
+			error_set(&sentence, 0, "service %s: discovery: %s", service->name,
+				  service->notes[j]);
+			warn(context, sentence.text);
+		}
+	}
+}
