@@ -235,6 +235,7 @@ install: programs manual
 		$(DESTDIR)$(PREFIX)/share/man/man$(lastword $(subst ., ,$(page)))/$(page) &&) true
 	install -D -m 0644 deploy/warmpath.bash-completion $(DESTDIR)$(COMPLETIONDIR)/warmpath
 	install -D -m 0644 deploy/warmpath.yaml $(DESTDIR)$(PREFIX)/share/doc/warmpath/examples/warmpath.yaml
+	install -m 0644 deploy/examples/*.yaml $(DESTDIR)$(PREFIX)/share/doc/warmpath/examples/
 	install -D -m 0644 README.md $(DESTDIR)$(PREFIX)/share/doc/warmpath/README.md
 	install -D -m 0644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/warmpath/LICENSE
 
