@@ -25,6 +25,9 @@ void kubernetes_slices_clear(struct kubernetes_slices *slices)
 {
 	while (slices->count > 0)
 		remove_at(slices, slices->count - 1);
+	free(slices->slice);
+	slices->slice = NULL;
+	slices->room = 0;
 	slices->version[0] = '\0';
 }
 
@@ -37,6 +40,21 @@ static int find(const struct kubernetes_slices *slices, const char *name)
 			return i;
 	}
 	return -ENOENT;
+}
+
+static int make_room(struct kubernetes_slices *slices)
+{
+	unsigned int room = slices->room ? slices->room * 2 : 4;
+	struct kubernetes_slice *slice;
+
+	if (slices->count < slices->room)
+		return 0;
+	slice = realloc(slices->slice, room * sizeof(*slice));
+	if (!slice)
+		return -ENOMEM;
+	slices->slice = slice;
+	slices->room = room;
+	return 0;
 }
 
 /* Takes over what the slice holds. */
@@ -54,9 +72,13 @@ static int put(struct kubernetes_slices *slices, struct kubernetes_slice *slice,
 	if (endpoints > KUBERNETES_ENDPOINTS_MAX)
 		return error_set(error, -E2BIG, "the service has more than %d endpoints",
 				 KUBERNETES_ENDPOINTS_MAX);
-	if (index < 0)
+	if (index < 0) {
+		if (make_room(slices))
+			return error_set(error, -ENOMEM, "not enough memory");
 		index = slices->count++;
-	free(slices->slice[index].endpoints);
+	} else {
+		free(slices->slice[index].endpoints);
+	}
 	slices->slice[index] = *slice;
 	memset(slice, 0, sizeof(*slice));
 	slices->endpoint_count = endpoints;

@@ -34,13 +34,14 @@ struct kubernetes_slice {
 };
 
 struct kubernetes_slices {
-	struct kubernetes_slice slice[KUBERNETES_SLICES_MAX];
+	struct kubernetes_slice *slice;
 	unsigned int count;
+	unsigned int room;
 	unsigned int endpoint_count;
 	char version[KUBERNETES_VERSION_SIZE]; /* where a watch goes on; empty: not known */
 };
 
-/* Empties it. */
+/* Empties it, and frees what it held; all zero is empty, too. */
 void kubernetes_slices_clear(struct kubernetes_slices *slices);
 
 /*
