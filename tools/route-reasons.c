@@ -168,6 +168,8 @@ static void pair_all(struct rows *rows, struct decisions *decisions, struct tall
 {
 	size_t decision = 0;
 
+	if (!rows->count || !decisions->count)
+		return;
 	qsort(rows->rows, rows->count, sizeof(*rows->rows), by_conversation);
 	qsort(decisions->decisions, decisions->count, sizeof(*decisions->decisions), by_hash);
 	for (size_t row = 0, next; row < rows->count; row = next) {

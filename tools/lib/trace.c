@@ -106,7 +106,7 @@ static int read_file(const char *path, uint32_t limit, struct raw *raw, char *er
 {
 	gzFile file = gzopen(path, "re");
 	char *text = malloc(LINE_BYTES_MAX);
-	int result = file && text ? 0 : -errno, number = 0;
+	int result = !text ? -ENOMEM : file ? 0 : errno ? -errno : -ENOMEM, number = 0;
 	size_t capacity = 0;
 
 	if (result)

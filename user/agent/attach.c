@@ -197,7 +197,7 @@ static void on_link(void *context, const struct link_info *link)
 /* Brings `index` of all up to date; an interface that vanished or was made anew is no longer attached. */
 void attachments_look_up_links(struct attachments *attachments)
 {
-	int before[ATTACHMENTS_MAX];
+	int before[ATTACHMENTS_MAX] = {0};
 	unsigned int i;
 	int result;
 

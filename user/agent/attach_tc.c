@@ -148,7 +148,7 @@ int attach_companions(const struct datapath *datapath, struct attachment *attach
 int attach_tc(const struct datapath *datapath, struct attachment *attachment, bool force,
 	      struct error *error)
 {
-	__u32 program;
+	__u32 program = 0;
 	int result = make_hook(attachment, error);
 
 	if (!result)

@@ -66,7 +66,7 @@ json_t *commands_run(struct agent *agent, const json_t *message)
 		result = control_only(message, command->arguments, &error);
 	else
 		result = error_set(&error, -EINVAL, "there is no command \"%.64s\"", name);
-	if (!result)
+	if (command && !result)
 		result = command->function(agent, message, answer, &error);
 	if (!result)
 		return answer;
