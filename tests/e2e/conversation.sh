@@ -54,6 +54,27 @@ is "forgotten twice" "$(warmpath conversation forget talk --service chat 2>&1)" 
 is "not an id" "$(warmpath conversation 'a b' --service chat 2>&1)" \
 	'warmpath: "a b" is not an id: 1 to 128 letters, digits and . _ : -'
 
+# --- the live ring --------------------------------------------------------------------------------------------
+
+# `ring show` builds the ring again from its members; the agent's shares are of the ring that the kernel has
+same_shares() { # description service
+	is "$1" "$(warmpath ring show --service "$2" --json | jq -c '[.replicas[] | [.name, .state, (.share * 1e9 | round)]] | sort')" \
+		"$(warmpath replica list --service "$2" --json | jq -c '[.replicas[] | [.name, .state, (.share * 1e9 | round)]] | sort')"
+}
+warmpath replica weight "$home" 2.5 --service chat >/dev/null
+warmpath replica drain llm-2 --service web >/dev/null
+same_shares "the live ring, with a weight" chat
+same_shares "and with one that drains" web
+warmpath replica weight "$home" 1 --service chat >/dev/null
+third=$(warmpath ring show --service chat --diff "+$second" --json | jq '.moved * 1e9 | round')
+warmpath replica add "$second" --service chat --address 10.0.2.10 --address fd00:2::10 --port 9 >/dev/null
+check "what --diff said is what the change moved" wait_until 5 \
+	seen ".event == \"change\" and .change == \"added\" and .replica == \"$second\" and (.moved * 1e9 | round) == $third"
+warmpath replica remove "$second" --service chat >/dev/null
+check "drawn" warmpath ring plot --service web --output "$scratch/live.png"
+matches "studied, with the live ring's own spread" "$(warmpath ring study --service web --rings 5 --vnodes 100)" \
+	'ring of service web at present \(100 virtual nodes\): max/min 1\.[0-9]+'
+
 # --- an open request -----------------------------------------------------------------------------------------
 
 # a service on this side that does not answer: the request stays open

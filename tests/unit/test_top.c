@@ -295,6 +295,23 @@ static void test_list_at_80_columns(void **state)
 	free(picture.text);
 }
 
+/* Where a part only is traced, rates of reasons are of that part: it is said. */
+static void test_sampled(void **state)
+{
+	struct top_model *model = *state;
+	struct top_screen screen = {0};
+	struct picture picture;
+	json_t *second = snapshot(12, 300, 110, 50, 4, 140, 1), *service;
+
+	service = json_array_get(json_object_get(second, "services"), 0);
+	json_object_set_new(service, "traced", json_integer(150));
+	top_model_take(model, snapshot(10, 100, 80, 20, 4, 90, 1));
+	top_model_take(model, second);
+	draw(&picture, model, &screen, 24, 80, false);
+	assert_shows(&picture, " 25% traced\n");
+	free(picture.text);
+}
+
 /* The selected one is always in sight. */
 static void test_scrolling(void **state)
 {
@@ -363,6 +380,7 @@ int main(void)
 		TEST(test_services),
 		TEST(test_frames_of_all_sizes),
 		TEST(test_list_at_80_columns),
+		TEST(test_sampled),
 		TEST(test_scrolling),
 		TEST(test_conversation_page),
 	};

@@ -154,6 +154,7 @@ static void draw_list(struct frame *frame, int row, const char *title, const str
 
 static void draw_lists(struct frame *frame, const struct top_model *model)
 {
+	char traced[48];
 	const char *quiet = model->rates_known ? "none in the last second" : "...";
 	double reasons = 0;
 
@@ -163,6 +164,12 @@ static void draw_lists(struct frame *frame, const struct top_model *model)
 		  quiet);
 	draw_list(frame, 4, "moves", model->causes, model->cause_count, 0, FRAME_PLAIN, quiet);
 	draw_list(frame, 5, "drops", model->drop_rates, model->drop_count, 0, FRAME_WRONG, quiet);
+	/* rates of reasons are of what is traced: say so where that is not all */
+	if (model->rates_known && model->traced < 0.9 * model->decisions) {
+		snprintf(traced, sizeof(traced), " %.0f%% traced",
+			 100 * model->traced / model->decisions);
+		frame_text(frame, 4, frame->columns - (int)strlen(traced), FRAME_WARN, traced);
+	}
 }
 
 /* --- the list ----------------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 #include <warmpath/decision.h>
@@ -101,31 +102,35 @@ static void add(struct watch *watch, const json_t *event)
 	}
 }
 
-static void print_totals(const struct watch *watch)
+static void describe_totals(const struct watch *watch, FILE *to)
 {
 	struct timespec now;
 	double seconds;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	seconds = now.tv_sec - watch->started.tv_sec + (now.tv_nsec - watch->started.tv_nsec) / 1e9;
-	printf("%lu decision%s in %.0f s", watch->decisions, watch->decisions == 1 ? "" : "s",
-	       seconds);
+	fprintf(to, "%lu decision%s in %.0f s; %lu moved, %lu answered, %lu failed, %lu changes",
+		watch->decisions, watch->decisions == 1 ? "" : "s", seconds, watch->moved,
+		watch->answered, watch->failed, watch->changes);
 	for (int i = 0; i < REASON_COUNT; i++)
 		if (watch->reasons[i] > 0)
-			printf("%s %s %lu", i && watch->decisions ? "," : ":", reason_names[i],
-			       watch->reasons[i]);
-	printf("; %lu moved, %lu answered, %lu failed, %lu changes", watch->moved, watch->answered,
-	       watch->failed, watch->changes);
+			fprintf(to, "; %s %lu", reason_names[i], watch->reasons[i]);
 }
 
-/* The last line is the totals': it gives way to the next event. */
+/* The last line is the totals': it gives way to the next event, so it has to fit into one row. */
 static void show_totals(const struct watch *watch)
 {
-	if (!watch->terminal)
+	struct winsize size = {0};
+	char text[512] = "";
+	FILE *to = watch->terminal ? fmemopen(text, sizeof(text) - 1, "w") : NULL;
+
+	if (!to)
 		return;
-	fputs(style_text(STYLE_QUIET), stdout);
-	print_totals(watch);
-	fputs(style_text(STYLE_PLAIN), stdout);
+	describe_totals(watch, to);
+	fclose(to);
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || size.ws_col < 2)
+		size.ws_col = 80;
+	printf("%s%.*s%s", style_text(STYLE_QUIET), size.ws_col - 1, text, style_text(STYLE_PLAIN));
 }
 
 static void clear_totals(const struct watch *watch)
