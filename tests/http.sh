@@ -92,6 +92,23 @@ node_server() { # NAME DIRECTORY PORT
 						number => name + ' ' + id + ' ' + number, '');
 					return;
 				}
+				if (url.pathname.startsWith('/answer/')) {
+					const text = name + ' ' + id + '\\n';
+					switch (url.pathname.slice(8)) {
+					case 'none': answer.writeHead(204).end(); return;
+					case 'unchanged': answer.writeHead(304, {ETag: '"1"', 'Content-Length': 5}).end(); return;
+					case 'empty': answer.writeHead(200, {'Content-Length': 0}).end(); return;
+					case 'chunks': answer.write(text), answer.write('x'.repeat(3000)), answer.end(text); return;
+					case 'trailers':
+						answer.setHeader('Trailer', 'X-Sum');
+						answer.write(text), answer.addTrailers({'X-Sum': '1'}), answer.end();
+						return;
+					case 'hints': answer.writeEarlyHints({link: '</style.css>; rel=preload; as=style'}), answer.end(text); return;
+					case 'long': answer.end(text.repeat(20000)); return;
+					case 'many-chunks': for (let i = 0; i < 3000; i++) answer.write(text); answer.end(); return;
+					case 'error': answer.writeHead(500).end(text); return;
+					}
+				}
 				if (url.pathname !== '/v1/chat/completions') {
 					answer.end(name + '\n');
 					return;
@@ -109,6 +126,9 @@ node_server() { # NAME DIRECTORY PORT
 					answer.end(chunk(words.join(' '), true));
 				}
 			});
+		}).on('upgrade', (request, socket) => {
+			socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: echo\\r\\nConnection: Upgrade\\r\\nX-Replica: ' + name + '\\r\\n\\r\\n');
+			socket.pipe(socket);
 		}).on('clientError', (error, socket) => {
 			socket.end('HTTP/1.1 400 Bad Request\\r\\nX-Replica: ' + name + '\\r\\nConnection: close\\r\\n\\r\\n');
 		}).listen({host: '::', port: port, backlog: 4096});

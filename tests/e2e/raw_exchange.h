@@ -77,7 +77,7 @@ static bool raw_send(int connection, const void *bytes, size_t length)
 }
 
 /* Reads until the server closes, `until` has come (NULL: not looked for), or patience is over. */
-static void raw_read(int connection, struct transcript *transcript, const char *until)
+static inline void raw_read(int connection, struct transcript *transcript, const char *until)
 {
 	double end = seconds_now() + PATIENCE_SECONDS;
 
@@ -105,7 +105,7 @@ static void raw_read(int connection, struct transcript *transcript, const char *
 }
 
 /* Sets the digits of Date to 0, so that two answers of the same kind are equal. */
-static void mask_dates(struct transcript *transcript)
+static inline void mask_dates(struct transcript *transcript)
 {
 	char *at = transcript->text;
 
@@ -118,7 +118,7 @@ static void mask_dates(struct transcript *transcript)
 }
 
 /* A whole connection: sends the bytes (in two pieces if 0 < cut < length, `pause` microseconds apart), reads to the end. */
-static void raw_exchange(const struct server *server, const char *bytes, size_t length, size_t cut,
+static inline void raw_exchange(const struct server *server, const char *bytes, size_t length, size_t cut,
 			 unsigned int pause, struct transcript *transcript)
 {
 	int connection = raw_connect(server);
