@@ -107,7 +107,8 @@ static void read_bodies(const char *directory)
 		errx(2, "%s: no files", path);
 	for (unsigned int home = 0; home < home_count; home++) {
 		for (unsigned int i = 0; i < file_count; i++) {
-			snprintf(path, sizeof(path), "%.500s/%.63s/%.63s", directory, homes[home], files[i]);
+			snprintf(path, sizeof(path), "%.500s/%.63s/%.63s", directory, homes[home],
+				 files[i]);
 			read_body(path, &bodies[home][i]);
 		}
 	}

@@ -435,8 +435,10 @@ int main(int argc, char **argv)
 		struct replica *replica = &replicas[replica_count++];
 		char *equals = strchr(argv[i], '=');
 
-		if (!equals)
-			errx(2, "%s: NAME=ADDRESS is needed", argv[i]);
+		if (!equals) {
+			warnx("%s: NAME=ADDRESS is needed", argv[i]);
+			return 2;
+		}
 		*equals = '\0';
 		snprintf(replica->name, sizeof(replica->name), "%s", argv[i]);
 		replica->server.length =

@@ -118,8 +118,8 @@ static inline void mask_dates(struct transcript *transcript)
 }
 
 /* A whole connection: sends the bytes (in two pieces if 0 < cut < length, `pause` microseconds apart), reads to the end. */
-static inline void raw_exchange(const struct server *server, const char *bytes, size_t length, size_t cut,
-			 unsigned int pause, struct transcript *transcript)
+static inline void raw_exchange(const struct server *server, const char *bytes, size_t length,
+				size_t cut, unsigned int pause, struct transcript *transcript)
 {
 	int connection = raw_connect(server);
 
@@ -145,7 +145,7 @@ static inline void raw_exchange(const struct server *server, const char *bytes, 
 
 /* Says on a line of its own what differs, and where. Returns whether nothing does. */
 static inline bool transcripts_equal(const char *what, const struct transcript *got,
-			      const struct transcript *expected)
+				     const struct transcript *expected)
 {
 	if (got->length == expected->length &&
 	    memcmp(got->text, expected->text, got->length) == 0 &&
