@@ -23,6 +23,7 @@ static const struct command {
 	 command_replica_add,
 	 {"service", "name", "addresses", "port", "weight", NULL}},
 	{"replica-drain", command_replica_drain, {"service", "name", NULL}},
+	{"replica-busy", command_replica_busy, {"service", "name", NULL}},
 	{"replica-undrain", command_replica_undrain, {"service", "name", NULL}},
 	{"replica-remove", command_replica_remove, {"service", "name", NULL}},
 	{"replica-weight", command_replica_weight, {"service", "name", "weight", NULL}},

@@ -52,6 +52,10 @@ int command_replica_remove(struct agent *agent, const json_t *message, json_t *a
 int command_replica_weight(struct agent *agent, const json_t *message, json_t *answer,
 			   struct error *error);
 
+/* command_drain.c */
+int command_replica_busy(struct agent *agent, const json_t *message, json_t *answer,
+			 struct error *error);
+
 /* command_policy.c */
 int command_policy_show(struct agent *agent, const json_t *message, json_t *answer,
 			struct error *error);

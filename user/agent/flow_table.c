@@ -58,6 +58,23 @@ static bool look_at_connection(const void *value, __u64 now, __u32 *replica)
 	return connection_is_live(connection, now);
 }
 
+static bool look_at_bound_flow(const void *value, __u64 now, __u32 *replica)
+{
+	const struct flow *flow = value;
+
+	return look_at_flow(value, now, replica) && flow->state != FLOW_DATAGRAMS;
+}
+
+static bool look_at_bound_connection(const void *value, __u64 now, __u32 *replica)
+{
+	const struct connection *connection = value;
+
+	return look_at_connection(value, now, replica) &&
+	       (connection->state == CONNECTION_HANDING ||
+		connection->state == CONNECTION_SERVED) &&
+	       (connection->pinned || (connection->flags & CONNECTION_CHARGED));
+}
+
 struct walk {
 	int map;
 	size_t value_size;
@@ -116,18 +133,19 @@ static int count_all(const struct walk *walk)
 	return result < 0 && result != -ENOENT ? result : 0;
 }
 
-int flow_table_count(int flows, int connections, __u32 counts[REPLICAS_MAX])
+static int count_both(int flows, look_at look_at_flows, int connections,
+		      look_at look_at_connections, __u32 counts[REPLICAS_MAX])
 {
 	struct walk over_flows = {
 		.map = flows,
 		.value_size = sizeof(struct flow),
-		.look = look_at_flow,
+		.look = look_at_flows,
 		.counts = counts,
 	};
 	struct walk over_connections = {
 		.map = connections,
 		.value_size = sizeof(struct connection),
-		.look = look_at_connection,
+		.look = look_at_connections,
 		.counts = counts,
 	};
 	int result;
@@ -135,4 +153,14 @@ int flow_table_count(int flows, int connections, __u32 counts[REPLICAS_MAX])
 	memset(counts, 0, REPLICAS_MAX * sizeof(counts[0]));
 	result = count_all(&over_flows);
 	return result ? result : count_all(&over_connections);
+}
+
+int flow_table_count(int flows, int connections, __u32 counts[REPLICAS_MAX])
+{
+	return count_both(flows, look_at_flow, connections, look_at_connection, counts);
+}
+
+int flow_table_count_bound(int flows, int connections, __u32 counts[REPLICAS_MAX])
+{
+	return count_both(flows, look_at_bound_flow, connections, look_at_bound_connection, counts);
 }

@@ -31,4 +31,10 @@ bool connection_is_live(const struct connection *connection, __u64 now_nanosecon
  */
 int flow_table_count(int flows, int connections, __u32 counts[REPLICAS_MAX]);
 
+/*
+ * The same of those alone that need their replica to their end: TCP flows, whose place is decided once, and connections that have an answer
+ * under way or may not move.
+ */
+int flow_table_count_bound(int flows, int connections, __u32 counts[REPLICAS_MAX]);
+
 #endif /* WARMPATH_AGENT_FLOW_TABLE_H */

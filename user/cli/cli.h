@@ -32,6 +32,7 @@ int detach_main(int argc, char **argv);
 int doctor_main(int argc, char **argv);
 int reload_main(int argc, char **argv);
 int replica_main(int argc, char **argv);
+int replica_drain_main(int argc, char **argv); /* a subcommand of replica */
 int route_main(int argc, char **argv);
 int service_main(int argc, char **argv);
 int service_show_main(int argc, char **argv);

@@ -219,7 +219,7 @@ static int add_main(int argc, char **argv)
 			 "added");
 }
 
-/* --- drain, undrain, remove ------------------------------------------------------------------------------------------ */
+/* --- undrain, remove ------------------------------------------------------------------------------------------ */
 
 static int change(const struct argp *argp, int argc, char **argv, const char *command,
 		  const char *done)
@@ -231,19 +231,6 @@ static int change(const struct argp *argp, int argc, char **argv, const char *co
 			 json_pack("{s:s, s:s*, s:s}", "command", command, "service",
 				   arguments.client.service, "name", arguments.values[0]),
 			 done);
-}
-
-static int drain_main(int argc, char **argv)
-{
-	static const struct argp argp = {
-		.parser = client_parse_plain,
-		.args_doc = "NAME",
-		.children = client_service_children,
-		.doc = "Give a replica no new conversations; its connections go on.\v"
-		       "Example:\n  warmpath replica drain llm-0",
-	};
-
-	return change(&argp, argc, argv, "replica-drain", "draining");
 }
 
 static int undrain_main(int argc, char **argv)
@@ -305,7 +292,7 @@ int replica_main(int argc, char **argv)
 	static const struct subcommand subcommands[] = {
 		{"list", list_main, "Print the replicas"},
 		{"add", add_main, "Add a replica"},
-		{"drain", drain_main, "Give a replica no new conversations"},
+		{"drain", replica_drain_main, "Give a replica no new conversations"},
 		{"undrain", undrain_main, "Put a drained replica back on the ring"},
 		{"remove", remove_main, "Remove a replica"},
 		{"weight", weight_main, "Give a replica another weight"},
