@@ -38,7 +38,7 @@ WARNINGS := -Wall -Wextra -Werror
 CFLAGS ?= -O2 -g
 CPPFLAGS += -Iinclude -Iuser -I$(BUILD)/bpf -D_GNU_SOURCE -DWARMPATH_VERSION='"$(VERSION)"'
 ALL_CFLAGS = -std=gnu11 $(WARNINGS) $(CFLAGS) -MMD -MP
-LIBS := -lbpf -lxdp -luv -ljansson -lyaml -lmnl -lcap-ng -lcurl -lcares -lresolv -lsystemd -lm
+LIBS := -lbpf -lxdp -luv -ljansson -lyaml -lmnl -lcap-ng -lcurl -lmicrohttpd -lcares -lresolv -lsystemd -lm
 CLI_LIBS := $(LIBS) -lcairo -lncursesw
 TOOLS_LIBS := $(LIBS) -lhttp_parser -lz
 

@@ -484,6 +484,9 @@ static void the_example_is_read_as_written(void **state)
 	assert_int_equal(config.limits.requests, 65536);
 	assert_int_equal(config.limits.fragments, 8192);
 	assert_int_equal(config.trace.decisions_per_second, 1000);
+	assert_int_equal(config.metrics.addresses.count, 2);
+	assert_int_equal(config.metrics.port, 9798);
+	assert_int_equal(config.metrics.datapath_time, 0);
 	assert_int_equal(config.services[0].health.check, HEALTH_CHECK_HTTP);
 	assert_string_equal(config.services[0].health.path, "/health");
 	assert_int_equal(config.services[0].health.status, 200);
@@ -669,6 +672,8 @@ static void keys_that_do_not_go_together(void **state)
 		 "role is \"both\"; allowed: one of router, replica"},
 		{"  - name: eth0\n", "  - {name: eth0, mode: tc}\n  - name: eth0\n", 1,
 		 "interface eth0 is listed twice"},
+		{"\"127.0.0.1\", \"::1\"", "\"::1\", \"::1\"", 1,
+		 "metrics.addresses has ::1 twice"},
 		{"timeout: 1 ", "timeout: 2.001 ", 1,
 		 "service chat: health.timeout must not be longer than health.interval"},
 		{"check: http                   #", "check: tcp #", 1,

@@ -18,6 +18,8 @@
 #include "agent/history.h"
 #include "agent/handoff_settings.h"
 #include "agent/health.h"
+#include "agent/datapath_time.h"
+#include "agent/metrics.h"
 #include "agent/reconcile.h"
 #include "agent/slow_start.h"
 #include "lib/log.h"
@@ -217,6 +219,10 @@ static void on_sweep(uv_timer_t *timer)
 			"loads of %u replicas were off by %lld requests and %lld tokens and have been "
 			"repaired",
 			found.repaired, found.requests, found.tokens);
+	agent->reconciled.passes++;
+	agent->reconciled.timed_out += found.timed_out;
+	agent->reconciled.abandoned += found.abandoned;
+	agent->reconciled.repaired += found.repaired;
 	took = (uv_hrtime() - begun) / 1000000 * SWEEP_SHARE;
 	uv_timer_start(timer, on_sweep, took > SWEEP_MILLISECONDS ? took : SWEEP_MILLISECONDS, 0);
 }
@@ -310,6 +316,7 @@ int agent_start(struct agent *agent, struct error *error)
 		return result;
 	/* while there are the privileges for it */
 	quiet_close_open(&agent->quiet_close);
+	datapath_time_configure(agent->config->metrics.datapath_time);
 	clock_gettime(CLOCK_MONOTONIC, &agent->started);
 	clock_gettime(CLOCK_REALTIME, &agent->loaded);
 	result = datapath_open(&agent->datapath, &agent->pins, agent->config, error);
@@ -428,6 +435,8 @@ int agent_run(struct agent *agent, struct error *error)
 		result = slow_start_open(agent, &agent->slow_start, error);
 	if (!result)
 		result = health_open(agent, &agent->health, error);
+	if (!result)
+		result = metrics_open(agent, &agent->metrics, error);
 	if (!result) {
 		log_info("ready");
 		service_manager_ready(&agent->service_manager, &agent->loop);
@@ -435,6 +444,8 @@ int agent_run(struct agent *agent, struct error *error)
 	}
 	discovery_close(agent->discovery);
 	agent->discovery = NULL;
+	metrics_close(agent->metrics);
+	agent->metrics = NULL;
 	health_close(agent->health);
 	slow_start_close(agent->slow_start);
 	agent->health = NULL;

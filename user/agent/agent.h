@@ -16,6 +16,7 @@
 #include "agent/neighbours.h"
 #include "lib/netlink.h"
 #include "agent/pins.h"
+#include "agent/reconcile.h"
 #include "agent/quiet_close.h"
 #include "agent/routing.h"
 #include "agent/service_manager.h"
@@ -51,6 +52,8 @@ struct agent {
 	struct discovery *discovery; /* NULL until the event loop runs */
 	struct health *health;
 	struct slow_start *slow_start;
+	struct metrics *metrics;
+	struct reconcile_totals reconciled;
 	uv_signal_t signals[3];
 	uv_poll_t netlink_events;
 	uv_timer_t upkeep; /* every few seconds */

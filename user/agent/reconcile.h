@@ -20,6 +20,14 @@ struct reconcile_result {
 	long long tokens;
 };
 
+/* What all passes of an agent have come to. */
+struct reconcile_totals {
+	unsigned long long passes;
+	unsigned long long timed_out;
+	unsigned long long abandoned;
+	unsigned long long repaired;
+};
+
 /*
  * Walks over all open requests and ends those that are overdue or whose service or replica is gone. With `loads`, then compares the loads with
  * what was found and repairs what is certainly wrong. 0; or a negative errno with a sentence.

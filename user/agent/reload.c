@@ -10,6 +10,7 @@
 #include "agent/discovery.h"
 #include "agent/events.h"
 #include "agent/handoff_settings.h"
+#include "agent/metrics.h"
 #include "lib/cluster_secret.h"
 #include "lib/log.h"
 
@@ -106,6 +107,8 @@ static int apply_config(struct agent *agent, const struct config *next, struct e
 		return error_set(error, -ENOMEM, "not enough memory");
 	*before = agent->attachments;
 	result = check_fixed_settings(agent->config, next, error);
+	if (!result)
+		result = metrics_configure(agent->metrics, &next->metrics, error);
 	if (!result) {
 		result = attachments_configure(&agent->attachments, next, false, error);
 		if (!result)
@@ -117,6 +120,7 @@ static int apply_config(struct agent *agent, const struct config *next, struct e
 			handoff_keys_write(agent->datapath.handoff_keys, &agent->config->handoff,
 					   NULL);
 			attachments_restore(&agent->attachments, before);
+			metrics_configure(agent->metrics, &agent->config->metrics, NULL);
 		} else {
 			attachments_detach_unconfigured(&agent->attachments, next);
 		}

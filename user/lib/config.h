@@ -28,6 +28,7 @@
 #define CONFIG_DISCOVERY_MAX	     8 /* sources of a service */
 #define DNS_NAME_SIZE		     254
 #define KUBERNETES_NAME_SIZE	     64
+#define CONFIG_METRICS_ADDRESSES_MAX 4
 #define CONFIG_FILE_SIZE_MAX	     (4u << 20)
 
 enum agent_role {
@@ -188,6 +189,12 @@ struct config_trace {
 	__u32 decisions_per_second; /* put into the ring buffer, at most */
 };
 
+struct config_metrics {
+	struct config_addresses addresses; /* none: no metrics are given */
+	__u16 port;			   /* host byte order */
+	__u8 datapath_time; /* 1: the kernel is asked to time the data path's programs */
+};
+
 struct config {
 	char pin_path[PATH_MAX / 2]; /* room for names below it */
 	char control_socket[108];    /* sizeof(sockaddr_un.sun_path) */
@@ -197,6 +204,7 @@ struct config {
 	struct config_handoff handoff;
 	struct config_limits limits;
 	struct config_trace trace;
+	struct config_metrics metrics;
 	struct config_interface *interfaces;
 	unsigned int interface_count;
 	struct config_service *services;

@@ -180,6 +180,22 @@ static void check_handoff(struct check *check)
 			"configuration");
 }
 
+static void check_metrics(struct check *check)
+{
+	const struct config_addresses *addresses = &check->config->metrics.addresses;
+	unsigned int i, j;
+
+	for (i = 0; i < addresses->count; i++) {
+		char text[INET6_ADDRSTRLEN];
+
+		for (j = 0; j < i; j++) {
+			if (address_equal(&addresses->item[i].address, &addresses->item[j].address))
+				PROBLEM(check, 0, "metrics.addresses has %s twice",
+					address_format(&addresses->item[i].address, text));
+		}
+	}
+}
+
 static void check_policy(struct check *check, const struct config_service *service)
 {
 	if (service->policy.long_epsilon_millionths < service->policy.epsilon_millionths)
@@ -411,6 +427,7 @@ void config_check(struct config *config, const char *name, struct config_problem
 	check_replica_modes(&check);
 	check_replica_total(&check);
 	check_handoff(&check);
+	check_metrics(&check);
 	for (i = 0; i < config->service_count; i++) {
 		struct config_service *service = &config->services[i];
 
