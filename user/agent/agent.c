@@ -287,6 +287,20 @@ static int start_routing(struct agent *agent, struct error *error)
 	return result;
 }
 
+/* The control socket's directory. */
+static void name_run_directory(struct agent *agent)
+{
+	char *directory = agent->attachments.run_directory, *slash;
+
+	snprintf(directory, sizeof(agent->attachments.run_directory), "%s",
+		 agent->config->control_socket);
+	slash = strrchr(directory, '/');
+	if (slash)
+		*slash = '\0';
+	else
+		snprintf(directory, sizeof(agent->attachments.run_directory), ".");
+}
+
 /* Configuration, netlink, lock: what all works begin with. */
 static int begin(struct agent *agent, struct error *error)
 {
@@ -302,6 +316,7 @@ static int begin(struct agent *agent, struct error *error)
 	agent->attachments.datapath = &agent->datapath;
 	agent->attachments.pins = &agent->pins;
 	agent->attachments.netlink = &agent->netlink;
+	name_run_directory(agent);
 	result = netlink_open(&agent->netlink);
 	if (result)
 		return error_set(error, result, "netlink cannot be used: %s", strerror(-result));

@@ -61,7 +61,7 @@ static int attach_native(struct attachments *attachments, struct attachment *att
 {
 	/* One that a former agent attached by a link stays one: changing over would leave a gap. */
 	if (dispatcher_possible() && !attach_xdp_is_ours(attachments->pins, attachment)) {
-		int result = attach_dispatched(attachments->datapath, attachment, error);
+		int result = attach_dispatched(attachments, attachment, error);
 
 		if (!result)
 			return 0;

@@ -46,7 +46,9 @@ struct attachments {
 	const struct datapath *datapath;
 	const struct pins *pins;
 	struct netlink *netlink;
-	bool force; /* replace programs that are not ours */
+	char run_directory
+		[128]; /* of files that end with the machine: that of the control socket */
+	bool force;    /* replace programs that are not ours */
 	struct attachment item[ATTACHMENTS_MAX];
 	unsigned int count;
 };

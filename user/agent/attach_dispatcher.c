@@ -8,6 +8,7 @@
 #include <xdp/libxdp.h>
 
 #include "agent/attach_xdp.h"
+#include "agent/dispatcher_object.h"
 #include "lib/log.h"
 #include "router_xdp.skel.h"
 
@@ -124,9 +125,38 @@ static int add_program(const struct datapath *datapath, struct attachment *attac
 	return (int)result;
 }
 
-int attach_dispatched(const struct datapath *datapath, struct attachment *attachment,
+/*
+ * The same; if the kernel refuses it, with a dispatcher that newer kernels take. The refusal is EBUSY if a program like ours is in the
+ * chain already and cannot move to libxdp's dispatcher.
+ */
+static int add_to_either(const struct attachments *attachments, struct attachment *attachment,
+			 struct error *error)
+{
+	const char *directory = attachments->run_directory;
+	struct error refusal;
+	int result = add_program(attachments->datapath, attachment, error);
+
+	if (result != -EINVAL && result != -EBUSY)
+		return result;
+	if (dispatcher_object_use(directory, &refusal)) {
+		log_debug("%s", refusal.text);
+		return result;
+	}
+	result = add_program(attachments->datapath, attachment, error);
+	if (result)
+		dispatcher_object_drop();
+	else
+		log_info(
+			"this kernel does not take the dispatcher of this libxdp: using %s/xdp-dispatcher.o; to add "
+			"programs beside warmpath, set LIBXDP_OBJECT_PATH=%s for xdp-loader",
+			directory, directory);
+	return result;
+}
+
+int attach_dispatched(const struct attachments *attachments, struct attachment *attachment,
 		      struct error *error)
 {
+	const struct datapath *datapath = attachments->datapath;
 	struct xdp_multiprog *chain = open_chain(attachment->index);
 	struct xdp_program *old = chain ? find_ours(datapath, chain) : NULL;
 	int result = 0;
@@ -135,7 +165,7 @@ int attach_dispatched(const struct datapath *datapath, struct attachment *attach
 		attachment->program_id = xdp_program__id(old);
 	} else {
 		/* For a moment both are there: what the first has rewritten means nothing to the second. */
-		result = add_program(datapath, attachment, error);
+		result = add_to_either(attachments, attachment, error);
 		if (!result && old)
 			xdp_program__detach(old, attachment->index, XDP_MODE_NATIVE, 0);
 	}

@@ -2,9 +2,8 @@
 /*
  * One XDP program on one interface through libxdp's dispatcher, where it can share the interface with the XDP programs of others.
  *
- * Seen with libxdp 1.3.1 (Debian 12): works on Linux 6.1. Kernels 6.12.95 and 7.2 refuse a program that may change packet data in the place of
- * one that does not ("Extension program changes packet data"), as that dispatcher's is; there, as where such programs are not
- * allowed at all, the caller falls back to a link of its own.
+ * Newer kernels refuse our program in the dispatcher of libxdp before 1.5.5 (Debian 12 has 1.3.1): there one of our own is used
+ * (dispatcher_object.h). Where such programs are not allowed at all, the caller falls back to a link of its own.
  *
  * Owns: finding out whether the kernel can do it, our place in the dispatcher. May not know: configuration, plain links.
  */
@@ -29,7 +28,7 @@ bool attach_dispatched_is_ours(const struct datapath *datapath, int index, __u32
  * Adds the router program to the interface's dispatcher in native mode. If a former agent's is there it is left as it is if it is the same
  * program on the same maps, else the new one is added before the old one is taken away. 0 or a negative errno with a sentence.
  */
-int attach_dispatched(const struct datapath *datapath, struct attachment *attachment,
+int attach_dispatched(const struct attachments *attachments, struct attachment *attachment,
 		      struct error *error);
 
 /* Takes our program out of the dispatcher. 0 (also if it is not there) or a negative errno with a sentence. */
