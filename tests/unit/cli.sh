@@ -68,7 +68,8 @@ says() { # exit code, sentence, arguments...
 
 nobody="warmpath: warmpathd is not running, or its control socket is not $directory/nobody.sock (--socket)"
 for command in status "replica list" "replica drain llm-0" "replica weight llm-0 2" "service list" "route conv1" \
-	"address conv1" "attach eth0" "detach eth0" reload upgrade "policy show" "policy set epsilon=0.5" "explain conv1" trace; do
+	"address conv1" "attach eth0" "detach eth0" reload upgrade "policy show" "policy set epsilon=0.5" "explain conv1" trace watch "conversation show conv1" \
+	"top --once" "ring show" "service show"; do
 	# shellcheck disable=SC2086  # words of a command
 	says 3 "$nobody" $command
 done
@@ -78,6 +79,9 @@ for command in status "replica list" "route conv1" reload "policy show"; do
 	[ "$code" = 3 ] && [ "$(jq -c '[.ok, (.error | length > 20)]' "$directory/output")" = '[false,true]' ]
 	result $? "$command --json without an agent is JSON, too"
 done
+run "$warmpath" trace --json
+[ "$code" = 3 ] && [ "$(wc -l <"$directory/output")" = 1 ]
+result $? "trace --json without an agent is a line of JSON"
 says 2 "warmpath: the socket path $(printf 'x%.0s' {1..200}) is too long" --socket "$(printf 'x%.0s' {1..200})" status
 says 2 'warmpath attach: there is no mode "fast": use native, generic, tc or auto' attach eth0 -m fast
 says 2 'warmpath policy set: epsilon is "0"; allowed: a number from 0.000001 to 100 with at most 6 digits after the point' \

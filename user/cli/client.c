@@ -109,14 +109,15 @@ const char *client_socket(const struct client_options *options)
 	return environment && environment[0] ? environment : CONTROL_SOCKET_DEFAULT;
 }
 
-/* Says why there is no answer; with --json also as the answer that a refusal would be. An exit code. */
-static int no_answer(const struct client_options *options, const struct error *error, int code)
+/* Says why there is no answer; with --json also as the answer that a refusal would be, in jansson's `form`. An exit code. */
+static int no_answer(const struct client_options *options, const struct error *error, size_t form,
+		     int code)
 {
 	complain("%s", error->text);
 	if (options->json) {
 		json_t *refusal = control_refusal(error->text);
 
-		json_dumpf(refusal, stdout, JSON_INDENT(2));
+		json_dumpf(refusal, stdout, form);
 		putchar('\n');
 		json_decref(refusal);
 	}
@@ -124,19 +125,20 @@ static int no_answer(const struct client_options *options, const struct error *e
 }
 
 /* EXIT_DONE and a connection; or another exit code, the sentence said and the reference to `message` dropped. */
-static int reach(const struct client_options *options, json_t *message, int *descriptor)
+static int reach(const struct client_options *options, json_t *message, size_t form,
+		 int *descriptor)
 {
 	struct error error;
 
 	if (!message) {
 		error_set(&error, -EINVAL, "an argument is not UTF-8 text");
-		return no_answer(options, &error, EXIT_USAGE);
+		return no_answer(options, &error, form, EXIT_USAGE);
 	}
 	*descriptor = control_connect(client_socket(options), &error);
 	if (*descriptor >= 0)
 		return EXIT_DONE;
 	json_decref(message);
-	return no_answer(options, &error,
+	return no_answer(options, &error, form,
 			 *descriptor == -ENAMETOOLONG ? EXIT_USAGE : EXIT_UNREACHABLE);
 }
 
@@ -146,14 +148,14 @@ int client_ask(const struct client_options *options, json_t *message, json_t **a
 	int descriptor, result;
 
 	*answer = NULL;
-	result = reach(options, message, &descriptor);
+	result = reach(options, message, JSON_INDENT(2), &descriptor);
 	if (result != EXIT_DONE)
 		return result;
 	result = control_ask(descriptor, message, answer, &error);
 	close(descriptor);
 	json_decref(message);
 	if (result)
-		return no_answer(options, &error, EXIT_UNREACHABLE);
+		return no_answer(options, &error, JSON_INDENT(2), EXIT_UNREACHABLE);
 	if (options->json) {
 		json_dumpf(*answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 		putchar('\n');
@@ -220,7 +222,7 @@ int client_follow(const struct client_options *options, json_t *message,
 	struct error error;
 	int descriptor, result;
 
-	result = reach(options, message, &descriptor);
+	result = reach(options, message, JSON_COMPACT, &descriptor);
 	if (result != EXIT_DONE)
 		return result;
 	result = control_stream_open(&stream, descriptor, message, &error);
