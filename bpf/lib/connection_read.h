@@ -71,16 +71,18 @@ __noinline int connection_read_head(struct packet_context *context, __u32 servic
 	verdict = head_read(context, service, false, last);
 	if (verdict < 0)
 		return OUTCOME_drop_internal;
-	if (entry->pinned) {
-		/* nothing is known of where requests begin: what does not look like one is part of the last, and nothing is held */
-		if (verdict == HTTP_HEAD_MALFORMED || head->scan.state < HTTP_SCAN_LINE)
-			return connection_plan_send(plan, STEP_SEND, CONNECTION_UNMARKED);
+	/* pinned: it is not known where requests begin, and what does not look like one is part of the last */
+	if (entry->pinned && !plan->may_move &&
+	    (verdict == HTTP_HEAD_MALFORMED || head->scan.state < HTTP_SCAN_LINE))
+		return connection_plan_send(plan, STEP_SEND, CONNECTION_UNMARKED);
+	if (verdict == HTTP_HEAD_MALFORMED)
+		return connection_plan_refusal(plan, 400);
+	if (!plan->may_move) {
+		/* the owner gets it anyway, so nothing is held: what has come has to do */
 		if (verdict == HTTP_HEAD_MORE)
 			head->request.doubts |= HTTP_DOUBT_UNFINISHED;
 		return STEP_HASH;
 	}
-	if (verdict == HTTP_HEAD_MALFORMED)
-		return connection_plan_refusal(plan, 400);
 	if (!head_waits(head, verdict, last) || head_hold(context, true))
 		return STEP_HASH;
 	count(NOTE_note_head_held);
@@ -134,7 +136,8 @@ __noinline int connection_read_piece(struct packet_context *context, __u32 servi
 	plan->is_held = 1;
 	if (verdict == HTTP_HEAD_MALFORMED)
 		return connection_plan_refusal(plan, 400);
-	plan->may_move = entry->pinned == PIN_NONE;
+	/* an owner that closes the connection meanwhile closes it with this request */
+	plan->may_move = entry->pinned == PIN_NONE && !(entry->flags & CONNECTION_FIN_FROM_REPLICA);
 	if (held->length >= HTTP_HEAD_SIZE || !head_waits(head, verdict, last))
 		return STEP_HASH;
 	entry->client_next = space->segment.end;

@@ -255,6 +255,48 @@ static void a_request_that_has_not_seen_all_of_the_last_answer_stays(void **unus
 	expect_pinned(&dialogue, owner, request_to_other(owner, NULL));
 }
 
+/* The same if its head comes in pieces: what has come of it decides, and none is held back from the owner. */
+static void a_piece_of_a_request_that_stays_is_not_held(void **unused)
+{
+	struct dialogue dialogue = connected(42033);
+	const struct world_replica *owner = hand_over(&dialogue, POST("conv1"));
+	uint32_t seen_before = dialogue.service_next;
+	struct segment segment;
+
+	(void)unused;
+	dialogue_answer(&dialogue, owner, OK_ANSWER);
+	dialogue.service_next = seen_before + 10;
+	expect_pinned(&dialogue, owner, "GET / HTTP/1.1\r\nHost: a\r\nx-conversation-id: ot");
+	segment = dialogue_send(&dialogue, ACK | PSH, "her\r\n\r\n");
+	dialogue_expect(&segment, forwarded);
+	assert_ptr_equal(dialogue_replica_of(&segment), owner);
+	assert_string_equal(segment.payload, "her\r\n\r\n");
+}
+
+/* An owner that closes while the head of the next request is held gets it all the same: the client has been told of the end. */
+static void a_held_request_stays_with_an_owner_that_closes(void **unused)
+{
+	struct dialogue dialogue = connected(42034);
+	const struct world_replica *owner = hand_over(&dialogue, POST("conv1"));
+	const char *other = request_to_other(owner, NULL);
+	char piece[64];
+	struct segment segment;
+
+	(void)unused;
+	serve(&dialogue, owner, OK_ANSWER);
+	snprintf(piece, sizeof(piece), "%.30s", other);
+	segment = dialogue_send(&dialogue, ACK | PSH, piece);
+	dialogue_expect(&segment, answered_piece);
+	segment = dialogue_reply(&dialogue, owner, dialogue.service_next,
+				 dialogue.client_next - strlen(piece), ACK | FIN, NULL);
+	dialogue_expect(&segment, returned);
+	segment = dialogue_send(&dialogue, ACK | PSH, other + strlen(piece));
+	dialogue_expect(&segment, forwarded);
+	assert_ptr_equal(dialogue_replica_of(&segment), owner);
+	assert_string_equal(segment.payload, other);
+	assert_int_equal(segment.urgent, 0);
+}
+
 static void what_cannot_be_followed_is_pinned_and_charged_to_its_owner(void **unused)
 {
 	struct dialogue dialogue = connected(42004);
@@ -648,6 +690,8 @@ int main(void)
 		cmocka_unit_test_setup(a_request_to_another_home_moves_the_connection, forget),
 		cmocka_unit_test_setup(a_request_that_has_not_seen_all_of_the_last_answer_stays,
 				       forget),
+		cmocka_unit_test_setup(a_piece_of_a_request_that_stays_is_not_held, forget),
+		cmocka_unit_test_setup(a_held_request_stays_with_an_owner_that_closes, forget),
 		cmocka_unit_test_setup(what_cannot_be_followed_is_pinned_and_charged_to_its_owner,
 				       forget),
 		cmocka_unit_test_setup(pipelined_requests_stay, forget),

@@ -226,6 +226,32 @@ static void what_is_refused_is_reset(void **unused)
 		assert_int_equal(world_set_state(DIALOGUE_PATH, i, REPLICA_ACTIVE), 0);
 }
 
+/* As one in HTTP, if its replica went away before it answered. */
+static void a_connection_is_decided_again(void **unused)
+{
+	static const char first[] = "8 bytes:conv1 hello";
+	struct dialogue dialogue = connected();
+	uint32_t start = dialogue.client_next;
+	struct segment segment = dialogue_send(&dialogue, ACK | PSH, first);
+	const struct world_replica *home = dialogue_replica_of(&segment), *other;
+	size_t position = home - dialogue_services[DIALOGUE_PATH].replicas;
+
+	(void)unused;
+	assert_int_equal(world_set_state(DIALOGUE_PATH, position, REPLICA_DOWN), 0);
+	segment = dialogue_repeat(&dialogue, start, ACK | PSH, first);
+	dialogue_expect(&segment, forwarded);
+	assert_true(dialogue_is_start(&dialogue, &segment));
+	other = dialogue_replica_of(&segment);
+	assert_ptr_not_equal(other, home);
+	assert_int_equal(charged_to(other), 1);
+	assert_int_equal(world_set_state(DIALOGUE_PATH, position, REPLICA_ACTIVE), 0);
+	segment = dialogue_answer(&dialogue, other, "hello");
+	dialogue_expect(&segment, returned);
+	segment = dialogue_send(&dialogue, ACK | PSH, "8 bytes:conv1 once more");
+	dialogue_expect(&segment, forwarded);
+	assert_ptr_equal(dialogue_replica_of(&segment), other);
+}
+
 /* --- the run of it ----------------------------------------------------------------------------------------------- */
 
 static int forget(void **unused)
@@ -257,6 +283,7 @@ int main(void)
 		cmocka_unit_test_setup(a_connection_stays_and_is_charged_until_it_ends, forget),
 		cmocka_unit_test_setup(tokens_are_read_or_estimated, forget),
 		cmocka_unit_test_setup(what_is_refused_is_reset, forget),
+		cmocka_unit_test_setup(a_connection_is_decided_again, forget),
 	};
 	int failed = 0;
 	char name[32];
