@@ -3,6 +3,7 @@
 #
 #   tests/e2e/bpftool.sh            compare
 #   tests/e2e/bpftool.sh --write    write what the maps have into the document
+# shellcheck disable=SC2016  # words of other shells, jq and Markdown stand in single quotes
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 document=docs/bpftool.md

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Why did this conversation move? `warmpath conversation` and `warmpath watch`, while replicas come and go, and over a restart of the agent.
+# shellcheck disable=SC2016  # words of other shells, jq and Markdown stand in single quotes
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -79,7 +80,6 @@ matches "studied, with the live ring's own spread" "$(warmpath ring study --serv
 
 # a service on this side that does not answer: the request stays open
 warmpath replica add silent --service chat --address 10.0.2.10 --address fd00:2::10 --port 9 >/dev/null
-# shellcheck disable=SC2016  # words of jq
 quiet=$(ids 200 | homes "silent,$(warmpath replica list --service chat --json | jq -r '[.replicas[] | select(.state == "active" and .name != "silent").name] | join(",")')" | awk '$2 == "silent" {print $1; exit}')
 echo "$quiet" | datagrams client --timeout 200 --prompt-tokens 300 --max-tokens 20 8000 10.9.9.9 >/dev/null 2>&1
 is "an open request" "$(conversation "$quiet" '.open[0] | "\(.replica) \(.prompt_tokens) \(.charge)"')" "silent 300 320"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # The README's commands, as they stand there: each set-up is done in a lab, on machines with /etc, /usr/local and /run of their own, and then
 # the commands that come after it. A block is marked <!-- try SHAPE MACHINE... --> ("all machines": on each).
+# shellcheck disable=SC2016  # words of other shells, jq and Markdown stand in single quotes
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -89,7 +90,7 @@ run_blocks() {
 	local shape=$1 machine=$2 first=$3 last=$4 number=0 block
 	while IFS= read -r -d '' block; do
 		number=$((number + 1))
-		[ $number -ge "$first" ] && [ $number -le "$last" ] || continue
+		if [ $number -lt "$first" ] || [ $number -gt "$last" ]; then continue; fi
 		printf '%s\n' "$block" | sed 's/^/  $ /' | note
 		if [ "$machine" = client ]; then
 			check "$shape: the client's command" in_host client bash -e -c "$block"
@@ -144,7 +145,9 @@ run_blocks inline router 3 9
 # --- Kubernetes ----------------------------------------------------------------------------------------------
 
 missing=
-for file in $(sed -n '/^### Kubernetes/,/^## /p' README.md | grep -oE 'deploy/[A-Za-z]+(/[A-Za-z0-9-]+\.yaml)?' | sort -u); do [ -e "$file" ] || missing+="$file "; done
+while read -r file; do
+	[ -e "$file" ] || missing+="$file "
+done < <(sed -n '/^### Kubernetes/,/^## /p' README.md | grep -oE 'deploy/[A-Za-z]+(/[A-Za-z0-9-]+\.yaml)?' | sort -u)
 is "Kubernetes: the files that are named are there" "$missing" ""
 is "Kubernetes: the same commands as in docs/kubernetes.md" \
 	"$(sed -n '/^### Kubernetes/,/^## /p' README.md | grep -E '^(docker|kubectl|for )' | sed 's/ *#.*//')" \

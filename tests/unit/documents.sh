@@ -10,7 +10,7 @@ is_empty() { # description, what should not be
 	if [ -z "$2" ]; then
 		echo "ok $number - $1"
 	else
-		sed 's/^/# /' <<<"$2"
+		printf '# %s\n' "${2//$'\n'/$'\n# '}"
 		echo "not ok $number - $1"
 	fi
 }
@@ -18,6 +18,7 @@ is_empty() { # description, what should not be
 # --- counters ----------------------------------------------------------------------------------------------------
 
 counters=$(sed -n 's/^[[:space:]]*X(\([a-z_]*\),.*/\1/p' include/warmpath/outcome.h include/warmpath/connection_outcome.h | grep -vx name | sort -u)
+# shellcheck disable=SC2016  # Markdown
 named=$(grep -oE '`[a-z]+(_[a-z]+)*`' docs/data-path.md | tr -d '`' | sort -u)
 is_empty "docs/data-path.md names every counter" "$(comm -23 <(echo "$counters") <(echo "$named"))"
 is_empty "and no counter that there is not" "$(comm -13 <(echo "$counters") <(grep -E '^(drop|note|answered|reset|absorbed|icmp|returned|forwarded)_' <<<"$named"))"

@@ -30,9 +30,11 @@ static bool ends_in(const char *path, const char *ending)
 	return length > tail && strcmp(path + length - tail, ending) == 0;
 }
 
-bool canvas_can_write(const char *path)
+const char *canvas_argument(struct argp_state *state, const char *path)
 {
-	return ends_in(path, ".svg") || ends_in(path, ".png");
+	if (!ends_in(path, ".svg") && !ends_in(path, ".png"))
+		argp_error(state, "\"%s\" does not end in .svg or .png", path);
+	return path;
 }
 
 static int check(const struct canvas *canvas, cairo_status_t status, struct error *error)

@@ -10,6 +10,7 @@
 #ifndef WARMPATH_CLI_CANVAS_H
 #define WARMPATH_CLI_CANVAS_H
 
+#include <argp.h>
 #include <cairo/cairo.h>
 #include <stdbool.h>
 
@@ -30,8 +31,8 @@ struct canvas {
 	bool png;
 };
 
-/* Whether the name ends in .svg or .png. */
-bool canvas_can_write(const char *path);
+/* The file of an option: complains if its name does not end in .svg or .png, and ends. */
+const char *canvas_argument(struct argp_state *state, const char *path);
 
 /* 0, or a negative errno with a sentence; canvas_close() is due only after 0. */
 int canvas_open(struct canvas *canvas, const char *path, double width, double height,

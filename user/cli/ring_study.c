@@ -82,9 +82,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 				argument);
 		return 0;
 	case 'o':
-		if (!canvas_can_write(argument))
-			argp_error(state, "\"%s\" does not end in .svg or .png", argument);
-		options->output = argument;
+		options->output = canvas_argument(state, argument);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
