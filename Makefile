@@ -248,4 +248,5 @@ test-deb: deb all
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD) -path $(BUILD)/kubernetes -prune -o -type f -name '*.d' -print 2>/dev/null)
+# not what lies in copies of sources and in roots of their own
+-include $(shell find $(BUILD) -path $(BUILD)/kubernetes -prune -o -path $(BUILD)/deb -prune -o -path $(BUILD)/package -prune -o -type f -name '*.d' -print 2>/dev/null)
