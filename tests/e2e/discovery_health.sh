@@ -23,10 +23,13 @@ m0="llm-0 active 10.0.2.10,fd00:2::10" a1="10.0.2.11,fd00:2::11"
 api_start
 slices 0
 slices 1
-kubernetes_configuration http://127.0.0.1:6443 --health tcp >"$run/agent.yaml"
+kubernetes_configuration http://127.0.0.1:6443 --health tcp --metrics '"127.0.0.1"' >"$run/agent.yaml"
 check "warmpathd starts" tools/lab agent start
 become "both are found" "$m0" "llm-1 active $a1"
 check "and checked" wait_until 20 is_healthy llm-1 up
+metric() { tools/lab exec router curl -s http://127.0.0.1:9798/metrics | sed -n "s|^warmpath_discovery_$1{service=\"chat\",source=\"kubernetes in-cluster/llm\",number=\"0\"} ||p"; }
+is "metrics have the source: up, its members, failures" "$(metric up) $(metric members) $(metric failures_total)" "1 4 0"
+matches "and its age" "$(metric age_seconds)" '^[0-9]+(\.[0-9]+)?$'
 tools/lab servers stop llm-1
 become "one does not answer: down" "$m0" "llm-1 down $a1"
 slices 1 ,terminating

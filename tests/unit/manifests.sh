@@ -111,6 +111,8 @@ is "packages that the programs need and the image lacks" "$(comm -23 <(linked) <
 is "packages that the image has for nothing" "$(comm -13 <(linked) <(packages 2) | grep '^lib' | xargs)" ""
 is "packages for building that tools/deps does not have" \
 	"$(packages 1 | grep -E -- '-dev$|^clang$|^bpftool$|^build-essential$' | comm -23 - <(tr ' ' '\n' <tools/deps | sort -u) | xargs)" ""
+is "libraries that the image is built with and the package is not" \
+	"$(packages 1 | grep -E '^lib.*-dev$' | comm -23 - <(sed -n '/^Build-Depends/,/^Standards/p' deploy/debian/control | grep -oE 'lib[a-z0-9.+-]+' | sort -u) | xargs)" ""
 is "the image's version is the programs'" "$(jq -r "$objects"'[named("DaemonSet")[].spec.template.spec.containers[0].image] | unique | join(" ")' "$scratch/all.json")" \
 	"warmpath:$("$build/warmpath" version 2>/dev/null | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 1 || true)"
 check "what is copied into it exists" sh -c 'sed -n "s/^COPY \([^-].*\) .*/\1/p" deploy/Containerfile | xargs ls -d'

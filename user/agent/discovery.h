@@ -9,6 +9,7 @@
 #define WARMPATH_AGENT_DISCOVERY_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <warmpath/layout.h>
 
 #include "lib/error.h"
@@ -31,6 +32,21 @@ void discovery_configure(struct discovery *discovery);
 /* A service's sources as a list of objects (a new reference), and the sentences on what of their union cannot be used. */
 json_t *discovery_sources_json(const struct discovery *discovery, const char *service);
 json_t *discovery_notes_json(const struct discovery *discovery, const char *service);
+
+/* One source in numbers. */
+struct discovery_figures {
+	const char *service;
+	const char *source;
+	unsigned int number; /* among the service's, from 0 */
+	bool failing;
+	bool known; /* it has answered, and the age counts */
+	double age_seconds;
+	unsigned int members;
+	unsigned long long failures;
+};
+void discovery_each(const struct discovery *discovery,
+		    void (*take)(void *context, const struct discovery_figures *figures),
+		    void *context);
 
 /* Calls `warn` for everything that is wrong at present. */
 void discovery_check(const struct discovery *discovery,

@@ -4,6 +4,13 @@
  */
 #include "agent/discovery_parts.h"
 
+#include <string.h>
+
+static double age_seconds(const struct discovery_source *source)
+{
+	return (uv_hrtime() - source->confirmed) / 1000000 / 1000.0;
+}
+
 static json_t *source_json(const struct discovery_source *source)
 {
 	unsigned int terminating = 0, i;
@@ -19,9 +26,7 @@ static json_t *source_json(const struct discovery_source *source)
 			   "failures", (json_int_t)source->failures);
 	/* Absent until it has answered for the first time. */
 	if (source->known)
-		json_object_set_new(
-			object, "age_seconds",
-			json_real((uv_hrtime() - source->confirmed) / 1000000 / 1000.0));
+		json_object_set_new(object, "age_seconds", json_real(age_seconds(source)));
 	if (source->problem.text[0])
 		json_object_set_new(object, "problem", json_string(source->problem.text));
 	if (source->note.text[0])
@@ -93,5 +98,29 @@ void discovery_check(const struct discovery *discovery,
 				  service->notes[j]);
 			warn(context, sentence.text);
 		}
+	}
+}
+
+void discovery_each(const struct discovery *discovery,
+		    void (*take)(void *context, const struct discovery_figures *figures),
+		    void *context)
+{
+	unsigned int i, j;
+
+	for (i = 0; discovery && i < discovery->source_count; i++) {
+		const struct discovery_source *source = discovery->sources[i];
+		struct discovery_figures figures = {
+			.service = source->service,
+			.source = source->title,
+			.failing = source->problem.text[0] != '\0',
+			.known = source->known,
+			.age_seconds = age_seconds(source),
+			.members = source->member_count,
+			.failures = source->failures,
+		};
+
+		for (j = 0; j < i; j++)
+			figures.number += !strcmp(discovery->sources[j]->service, source->service);
+		take(context, &figures);
 	}
 }

@@ -57,6 +57,14 @@
 	X(RING_MEMBERS, "warmpath_ring_members", "gauge", "Replicas on the service's ring.")       \
 	X(RING_GENERATION, "warmpath_ring_generation", "gauge",                                    \
 	  "Number of the service's ring; it rises by one with each.")                              \
+	X(DISCOVERY_UP, "warmpath_discovery_up", "gauge",                                          \
+	  "1: the source of replicas can be asked; 0: it cannot, what it said last stays.")        \
+	X(DISCOVERY_AGE, "warmpath_discovery_age_seconds", "gauge",                                \
+	  "Since what the source says was confirmed; absent until it has answered.")               \
+	X(DISCOVERY_MEMBERS, "warmpath_discovery_members", "gauge",                                \
+	  "Endpoints or addresses that the source has found.")                                     \
+	X(DISCOVERY_FAILURES, "warmpath_discovery_failures_total", "counter",                      \
+	  "Times that the source could not be asked.")                                             \
 	X(RECONCILES, "warmpath_reconciles_total", "counter",                                      \
 	  "Walks over the open requests by this agent.")                                           \
 	X(RECONCILE_TIMEOUTS, "warmpath_reconcile_ended_total", "counter",                         \

@@ -10,6 +10,7 @@
 #include <warmpath/contact.h>
 
 #include "agent/agent.h"
+#include "agent/discovery.h"
 #include "agent/health.h"
 #include "agent/history.h"
 #include "agent/metrics_families.h"
@@ -235,6 +236,40 @@ static void add_services(struct text *text)
 	each_service(text, METRIC_RING_GENERATION, add_ring);
 }
 
+/* --- discovery ------------------------------------------------------------------------------------------------------- */
+
+struct discovery_text {
+	struct text *text;
+	enum metric metric;
+};
+
+static void add_source(void *context, const struct discovery_figures *figures)
+{
+	const struct discovery_text *discovery = context;
+	enum metric metric = discovery->metric;
+	double value = metric == METRIC_DISCOVERY_UP	    ? !figures->failing
+		       : metric == METRIC_DISCOVERY_AGE	    ? figures->age_seconds
+		       : metric == METRIC_DISCOVERY_MEMBERS ? figures->members
+							    : (double)figures->failures;
+
+	if (metric != METRIC_DISCOVERY_AGE || figures->known)
+		sample(discovery->text, metric, value, "service=\"%s\",source=\"%s\",number=\"%u\"",
+		       figures->service, figures->source, figures->number);
+}
+
+static void add_discovery(struct text *text)
+{
+	static const enum metric metrics[] = {METRIC_DISCOVERY_UP, METRIC_DISCOVERY_AGE,
+					      METRIC_DISCOVERY_MEMBERS, METRIC_DISCOVERY_FAILURES};
+
+	for (unsigned int i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
+		struct discovery_text discovery = {.text = text, .metric = metrics[i]};
+
+		begin(text, metrics[i]);
+		discovery_each(text->agent->discovery, add_source, &discovery);
+	}
+}
+
 /* --- replicas -------------------------------------------------------------------------------------------------------- */
 
 #define REPLICA_LABELS "service=\"%s\",replica=\"%s\""
@@ -410,6 +445,7 @@ char *metrics_text(const struct agent *agent, const struct metrics_counts *count
 	add_counters(&text);
 	add_handoff(&text);
 	add_services(&text);
+	add_discovery(&text);
 	add_replicas(&text);
 	add_programs(&text);
 	free(text.numbers);
