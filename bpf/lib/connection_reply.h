@@ -324,8 +324,9 @@ __noinline int connection_reply(struct packet_context *context, __u32 slot, __u3
 		return OUTCOME_COUNT;
 	if (tcp_read(context, &scratch->packet, &space->segment))
 		return OUTCOME_drop_truncated;
+	/* nor may the return entry of the connection count for it */
 	if (!connection_fits_reply(entry, &space->segment))
-		return OUTCOME_COUNT;
+		return OUTCOME_not_ours;
 	if (!connection_is_owner(scratch, entry)) {
 		if (space->segment.flags & TCP_FLAG_RST)
 			return OUTCOME_absorbed_reset;
