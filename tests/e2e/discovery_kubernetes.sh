@@ -221,8 +221,16 @@ check "back to the server itself" warmpath reload
 kill "$(cat "$scratch/nginx.pid")"
 recovers "back to the server itself"
 
-# --- silence ----------------------------------------------------------------------------------------------------
+# --- slowness and silence ----------------------------------------------------------------------------------------------------
 
+api delay 700
+lists=$(requests 'list v1 200')
+api error 410
+check "a slow list is waited for" wait_until 15 requested 'list v1 200' "$lists"
+check "while warmpathd answers at once" warmpath status
+api delay 0
+recovers "a slow list"
+is "and changes nothing" "$(members)" "$(printf '%s\n' "$m0" "$m1")"
 api silent on
 api cut
 check "a server that takes requests without a word is waited for" wait_until 15 requested 'watch v1' "$(requests 'watch v1 200')"
