@@ -9,6 +9,7 @@ static const unsigned int kept[] = {
 	CAP_BPF,       /* maps, programs */
 	CAP_PERFMON,   /* loading programs that do pointer arithmetic */
 	CAP_NET_ADMIN, /* attaching, neighbours */
+	CAP_NET_RAW, /* quiet_close.h: only at a start, which an upgrade in this process is as well */
 	/* reading configuration and secrets again on a reload, whoever owns the files: as root could at the start */
 	CAP_DAC_READ_SEARCH,
 };
@@ -36,6 +37,7 @@ void drop_privileges(bool opens_by_id)
 	if (capng_apply(CAPNG_SELECT_BOTH))
 		log_warning("capabilities cannot be given up: all are kept");
 	else
-		log_debug("kept the capabilities BPF, PERFMON, NET_ADMIN, DAC_READ_SEARCH%s only",
-			  opens_by_id ? ", SYS_ADMIN (for libxdp's dispatcher)" : "");
+		log_debug(
+			"kept the capabilities BPF, PERFMON, NET_ADMIN, NET_RAW, DAC_READ_SEARCH%s only",
+			opens_by_id ? ", SYS_ADMIN (for libxdp's dispatcher)" : "");
 }
