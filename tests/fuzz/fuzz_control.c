@@ -27,8 +27,7 @@ static void check_refusal(const struct error *error)
 	json_t *refusal = control_refusal(error->text);
 	char *line = refusal ? json_dumps(refusal, JSON_COMPACT) : NULL;
 
-	check(line != NULL, "a refusal can be sent");
-	check(!strchr(line, '\n'), "a refusal is one line");
+	check(line && !strchr(line, '\n'), "a refusal can be sent as one line");
 	check(json_string_length(json_object_get(refusal, "error")) > 0, "a refusal says why");
 	free(line);
 	json_decref(refusal);
