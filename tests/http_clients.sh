@@ -45,7 +45,7 @@ openai_client_ready() {
 }
 
 openai_client() { # ADDRESS PLAN ROUNDS: the openai package, answers streamed and whole in turn
-	in_client env NODE_PATH="$PWD/$build/node/node_modules" node - "$@" <<-'JAVASCRIPT'
+	in_client env NODE_PATH="$(realpath "$build")/node/node_modules" node - "$@" <<-'JAVASCRIPT'
 		const OpenAI = require('openai').default;
 		const [address, plan, rounds] = process.argv.slice(2);
 		const ids = require('fs').readFileSync(plan, 'utf8').trim().split('\n').map(line => line.split(' ')[0]);
