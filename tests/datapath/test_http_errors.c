@@ -10,20 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "dialogue.h"
+#include "handed.h"
 #include "expect.h"
 
 #define ID "x-conversation-id: conv1\r\n"
 
-static enum program program;
-static bool ipv6;
 static uint16_t port = 20000;
 
 static struct dialogue connected(bool options)
 {
-	struct dialogue dialogue = dialogue_new(program, ipv6, ++port);
+	struct dialogue dialogue = dialogue_new(handed_program, handed_ipv6, ++port);
 
 	if (options)
 		dialogue_connect(&dialogue);
@@ -237,54 +234,17 @@ static void after_an_error_a_client_is_listened_to(void **unused)
 	assert_int_equal(segment.acknowledgement, dialogue.client_next);
 }
 
-/* --- the run of it ----------------------------------------------------------------------------------------------- */
-
-static int forget(void **unused)
-{
-	(void)unused;
-	expect_forget();
-	return 0;
-}
-
-static int load(void **unused)
-{
-	(void)unused;
-	return world_load(false) || dialogue_configure();
-}
-
-static int unload(void **unused)
-{
-	(void)unused;
-	world_unload();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(what_is_no_request_gets_a_400, forget),
-		cmocka_unit_test_setup(without_a_replica_there_is_a_503, forget),
-		cmocka_unit_test_setup(a_refusal_becomes_a_503, forget),
-		cmocka_unit_test_setup(a_head_in_pieces_is_refused_when_it_is_known, forget),
-		cmocka_unit_test_setup(the_second_request_of_a_connection_is_refused, forget),
-		cmocka_unit_test_setup(after_an_error_a_client_is_listened_to, forget),
+		cmocka_unit_test_setup(what_is_no_request_gets_a_400, handed_forget),
+		cmocka_unit_test_setup(without_a_replica_there_is_a_503, handed_forget),
+		cmocka_unit_test_setup(a_refusal_becomes_a_503, handed_forget),
+		cmocka_unit_test_setup(a_head_in_pieces_is_refused_when_it_is_known, handed_forget),
+		cmocka_unit_test_setup(the_second_request_of_a_connection_is_refused,
+				       handed_forget),
+		cmocka_unit_test_setup(after_an_error_a_client_is_listened_to, handed_forget),
 	};
-	int failed = 0;
-	char name[32];
 
-	if (geteuid() != 0) {
-		printf("1..1\nok 1 # SKIP needs root\n");
-		return 0;
-	}
-	if (world_make())
-		return 1;
-	for (program = PROGRAM_XDP; program <= PROGRAM_TC; program++) {
-		for (int family = 0; family < 2; family++) {
-			ipv6 = family;
-			snprintf(name, sizeof(name), "%s, IPv%d", world_program_name(program),
-				 ipv6 ? 6 : 4);
-			failed += cmocka_run_group_tests_name(name, tests, load, unload);
-		}
-	}
-	return failed;
+	return handed_run(tests, sizeof(tests) / sizeof(tests[0]));
 }

@@ -10,31 +10,19 @@
 #include <bpf/bpf.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "dialogue.h"
+#include "handed.h"
 #include "expect.h"
 
-static enum program program;
-static bool ipv6;
 static uint16_t port = 25000;
 
 static struct dialogue connected(void)
 {
-	struct dialogue dialogue = dialogue_new(program, ipv6, ++port);
+	struct dialogue dialogue = dialogue_new(handed_program, handed_ipv6, ++port);
 
 	dialogue.service = DIALOGUE_PATH;
 	dialogue_connect(&dialogue);
 	return dialogue;
-}
-
-static uint32_t charged_to(const struct world_replica *replica)
-{
-	struct replica_load load;
-	uint32_t slot = dialogue_slot_of(replica);
-
-	assert_int_equal(bpf_map_lookup_elem(world_map("replica_loads"), &slot, &load), 0);
-	return load.requests;
 }
 
 /* What a first segment leads to; id NULL: none, so that all that counts is that it goes somewhere. */
@@ -135,7 +123,7 @@ static void a_connection_stays_and_is_charged_until_it_ends(void **unused)
 		segment = dialogue_answer(&dialogue, home,
 					  "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 		dialogue_expect(&segment, returned);
-		assert_int_equal(charged_to(home), 1);
+		assert_int_equal(handed_charge(home), 1);
 		snprintf(next, sizeof(next), "8 bytes:other-%d ", i);
 		segment = dialogue_send(&dialogue, ACK | PSH, next);
 		dialogue_expect(&segment, forwarded);
@@ -146,7 +134,7 @@ static void a_connection_stays_and_is_charged_until_it_ends(void **unused)
 				 ACK | FIN, NULL);
 	dialogue_expect(&segment, returned);
 	assert_int_equal(segment.counters[NOTE_note_request_completed], 1);
-	assert_int_equal(charged_to(home), 0);
+	assert_int_equal(handed_charge(home), 0);
 }
 
 static void set_tokens_offsets(uint16_t prompt, uint16_t most)
@@ -212,7 +200,7 @@ static void what_is_refused_is_reset(void **unused)
 	dialogue_expect(&segment, returned);
 	assert_int_equal(segment.flags, RST);
 	assert_int_equal(segment.payload_length, 0);
-	assert_int_equal(charged_to(home), 0);
+	assert_int_equal(handed_charge(home), 0);
 	dialogue_forget_contacts();
 
 	for (size_t i = 0; i < 3; i++)
@@ -243,7 +231,7 @@ static void a_connection_is_decided_again(void **unused)
 	assert_true(dialogue_is_start(&dialogue, &segment));
 	other = dialogue_replica_of(&segment);
 	assert_ptr_not_equal(other, home);
-	assert_int_equal(charged_to(other), 1);
+	assert_int_equal(handed_charge(other), 1);
 	assert_int_equal(world_set_state(DIALOGUE_PATH, position, REPLICA_ACTIVE), 0);
 	segment = dialogue_answer(&dialogue, other, "hello");
 	dialogue_expect(&segment, returned);
@@ -252,55 +240,18 @@ static void a_connection_is_decided_again(void **unused)
 	assert_ptr_equal(dialogue_replica_of(&segment), other);
 }
 
-/* --- the run of it ----------------------------------------------------------------------------------------------- */
-
-static int forget(void **unused)
-{
-	(void)unused;
-	expect_forget();
-	return 0;
-}
-
-static int load(void **unused)
-{
-	(void)unused;
-	return world_load(false) || dialogue_configure();
-}
-
-static int unload(void **unused)
-{
-	(void)unused;
-	world_unload();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(the_id_is_what_stands_at_the_offset, forget),
-		cmocka_unit_test_setup(first_bytes_in_pieces, forget),
-		cmocka_unit_test_setup(first_bytes_that_end_early, forget),
-		cmocka_unit_test_setup(a_connection_stays_and_is_charged_until_it_ends, forget),
-		cmocka_unit_test_setup(tokens_are_read_or_estimated, forget),
-		cmocka_unit_test_setup(what_is_refused_is_reset, forget),
-		cmocka_unit_test_setup(a_connection_is_decided_again, forget),
+		cmocka_unit_test_setup(the_id_is_what_stands_at_the_offset, handed_forget),
+		cmocka_unit_test_setup(first_bytes_in_pieces, handed_forget),
+		cmocka_unit_test_setup(first_bytes_that_end_early, handed_forget),
+		cmocka_unit_test_setup(a_connection_stays_and_is_charged_until_it_ends,
+				       handed_forget),
+		cmocka_unit_test_setup(tokens_are_read_or_estimated, handed_forget),
+		cmocka_unit_test_setup(what_is_refused_is_reset, handed_forget),
+		cmocka_unit_test_setup(a_connection_is_decided_again, handed_forget),
 	};
-	int failed = 0;
-	char name[32];
 
-	if (geteuid() != 0) {
-		printf("1..1\nok 1 # SKIP needs root\n");
-		return 0;
-	}
-	if (world_make())
-		return 1;
-	for (program = PROGRAM_XDP; program <= PROGRAM_TC; program++) {
-		for (int family = 0; family < 2; family++) {
-			ipv6 = family;
-			snprintf(name, sizeof(name), "%s, IPv%d", world_program_name(program),
-				 ipv6 ? 6 : 4);
-			failed += cmocka_run_group_tests_name(name, tests, load, unload);
-		}
-	}
-	return failed;
+	return handed_run(tests, sizeof(tests) / sizeof(tests[0]));
 }
