@@ -81,7 +81,7 @@ wait_until 5 lines '"completion"' 2 "$scratch/trace.json"
 stop_trace
 is "each line of --json is an object" "$(jq -r .event "$scratch/trace.json" | sort -u | tr '\n' ' ')" "completion decision "
 is "with all the numbers" \
-	"$(jq -c 'select(.id == "talk") | [.replica, .prompt_tokens, .cost, .load_metric]' "$scratch/trace.json" | tail -n 1)" \
+	"$(jq -c 'select(.event == "decision" and .id == "talk") | [.replica, .prompt_tokens, .cost, .load_metric]' "$scratch/trace.json" | tail -n 1)" \
 	"[\"$home\",950,98,\"tokens\"]"
 
 # --- a restart of the agent keeps everything -----------------------------------------------------------------------

@@ -205,7 +205,8 @@ static int forget_main(int argc, char **argv)
 int conversation_main(int argc, char **argv)
 {
 	static const struct subcommand subcommands[] = {
-		{"show", show_main, "Print what is known of a conversation"},
+		{"show", show_main,
+		 "Print what is known of a conversation; the word \"show\" may be left out"},
 		{"forget", forget_main, "Forget where it was served"},
 		{0},
 	};

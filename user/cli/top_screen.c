@@ -155,7 +155,7 @@ static void draw_list(struct frame *frame, int row, const char *title, const str
 static void draw_lists(struct frame *frame, const struct top_model *model)
 {
 	char traced[48];
-	const char *quiet = model->rates_known ? "none in the last second" : "...";
+	const char *quiet = model->rates_known ? "none at present" : "...";
 	double reasons = 0;
 
 	for (unsigned int i = 0; i < model->reason_count; i++)
