@@ -1,6 +1,6 @@
 #!/bin/bash
-# Bodies of 0 bytes to 8 MB up and to 64 MB down, and streams of server-sent events, over connections that are handed over. The streams last
-# seconds; five minutes with WARMPATH_TEST_LONG=1.
+# Bodies of 0 bytes to 8 MB up and to 64 MB down, and streams of server-sent events, over connections that are handed over; connections
+# that are closed when idle. The streams last seconds; five minutes with WARMPATH_TEST_LONG=1.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/http.sh
@@ -25,6 +25,16 @@ while read -r id home; do
 		>"$scratch/stream-$id" 2>&1 &
 	streams+=($!)
 done <"$scratch/plan"
+
+# connections that are idle for longer than the servers' five seconds, beside all of that
+mkdir "$scratch/expected"
+for name in llm-0 llm-1 llm-2; do
+	mkdir "$scratch/expected/$name"
+	cp "$run/$name/files/f1448" "$scratch/expected/$name"
+done
+tools/lab exec client "$build/tests/e2e/http_requests" --requests 64 --connections 32 --pause 7500 $api4 8000 "$scratch/plan" "$scratch/expected" \
+	>"$scratch/idle" 2>&1 &
+idle=$!
 
 for size in 0 1 1448 65536 1048576 8388608; do
 	head -c "$size" "$run/llm-0/files/f67108864" >"$scratch/body"
@@ -58,6 +68,9 @@ is "8 MB up and 1 MB down in turn, for six conversations, on one connection" \
 	"$(in_client curl "${arguments[@]}" | sha256sum)" \
 	"$(for line in "${plan[@]}"; do echo "$expected" && cat "$run/${line#* }/files/f1000000"; done | sha256sum)"
 
+wait $idle
+requests_are_right "connections that their servers close when idle, and others in their place" "$scratch/idle" 64
+check "the servers have closed them" [ "$(counted connections <"$scratch/idle")" -gt 32 ]
 failed=0
 for stream in "${streams[@]}"; do wait "$stream" || failed=$((failed + 1)); done
 is "${#streams[@]} streams of $((events * interval / 1000)) s ended as they should" $failed 0
