@@ -33,8 +33,15 @@ in_host client bash "$scratch/half" <"$scratch/go" &
 half=$!
 exec {go}>"$scratch/go"
 # numbers that jq would round are text meanwhile
-dump() { bpftool map dump pinned "$1" | sed -E 's/\b([0-9]{16,})\b/"\1"/g'; }
-dump_first() { dump "$1" | jq '[.[] | select(.value.settings.name_count? != 0)][0]'; }
+exact() { sed -E 's/\b([0-9]{16,})\b/"\1"/g'; }
+dump_first() {
+	case $1 in
+	*/ring_index-* | */ring_points-* | */replicas | */replica_loads | */replica_contacts) # large arrays
+		bpftool map lookup pinned "$1" key 0 0 0 0 | exact
+		;;
+	*) bpftool map dump pinned "$1" | exact | jq '[.[] | select(.value.settings.name_count? != 0)][0]' ;;
+	esac
+}
 # keep MAP: its first entry as soon as there is one; it will not stay
 keep() { dump_first "$router/$1" >"$scratch/$1" && grep -q '"key"' "$scratch/$1"; }
 check "a head is held" wait_until 5 keep held_heads
@@ -94,9 +101,10 @@ if [ "$write" = --write ]; then
 	done
 fi
 for map in $maps; do
-	matches "$map: there is an entry" "$(entry "$map")" '"key"'
+	entry "$map" >"$scratch/entry"
 	documented "$map" | fields >"$scratch/documented"
-	entry "$map" | fields >"$scratch/found"
+	fields <"$scratch/entry" >"$scratch/found"
+	[ -s "$scratch/found" ] || echo "no entry" >"$scratch/found"
 	same "$map: the fields are those printed" "$scratch/documented" "$scratch/found" ||
 		note "tests/e2e/bpftool.sh --write brings the document up to date"
 done
