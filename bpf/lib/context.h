@@ -2,12 +2,15 @@
 /*
  * What context_xdp.h and context_tc.h share.
  *
- * Owns: how a field of a program's context is read. May not know: which program it is.
+ * Owns: how a field of a program's context is read, where replicas are. May not know: which program it is.
  */
 #ifndef WARMPATH_BPF_CONTEXT_H
 #define WARMPATH_BPF_CONTEXT_H
 
 #include "packet.h"
+
+/* Set before loading. Replicas run on this machine: what the route look-up calls not forwarded is theirs. */
+const volatile bool replicas_are_local = false;
 
 /*
  * A function that reads a packet pointer out of the context. In assembly, as the compiler may otherwise compute the field's address

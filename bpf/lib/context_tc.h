@@ -251,6 +251,20 @@ static __always_inline int context_resize_content(struct packet_context *context
 	return context_resize(context, length);
 }
 
+/* The mark of packets that the router itself has made, between ingress and egress of one interface. */
+#define CONTEXT_MADE_HERE 0x7761726d
+
+/*
+ * Was the packet made by the router itself, on its way in? On its way out it then is nobody's answer. Asked once: takes the mark off.
+ */
+static __always_inline bool context_was_made_here(struct packet_context *context)
+{
+	if (context->mark != CONTEXT_MADE_HERE)
+		return false;
+	context->mark = 0;
+	return true;
+}
+
 /* Sends the frame back to where it came from. Negative: not done. */
 static __always_inline int context_send_back(struct packet_context *context)
 {
@@ -265,6 +279,9 @@ static __always_inline int context_send_back(struct packet_context *context)
 	err = bpf_skb_store_bytes(context, 0, addresses, sizeof(addresses), 0);
 	if (err)
 		return err;
+	/* where replicas are local, it goes by the program that follows their answers */
+	if (replicas_are_local)
+		context->mark = CONTEXT_MADE_HERE;
 	return bpf_redirect(context_interface(context), 0);
 }
 
@@ -327,6 +344,7 @@ static __always_inline int context_turn_round(struct packet_context *context)
 {
 	int err = context_send_back(context);
 
+	context->mark = 0;
 	return err < 0 ? err : bpf_redirect(context->ifindex, BPF_F_INGRESS);
 }
 

@@ -247,6 +247,12 @@ static __always_inline int context_send_back(struct packet_context *context)
 	return context_may_redirect(context, interface) ? bpf_redirect(interface, 0) : XDP_TX;
 }
 
+/* XDP sees nothing on its way out. */
+static __always_inline bool context_was_made_here(struct packet_context *context)
+{
+	return false;
+}
+
 /* Is the frame for this machine, and for it alone? XDP sees all that the device hands up, also by mistake or when it listens to everything. */
 static __always_inline bool context_is_for_us(struct packet_context *context)
 {

@@ -13,9 +13,6 @@
 #include "next_hop_memory.h"
 #include "packet.h"
 
-/* Set before loading. Replicas run on this machine: what the route look-up calls not forwarded is theirs. */
-const volatile bool replicas_are_local = false;
-
 enum next_hop {
 	HOP_REDIRECT,  /* known, link addresses included */
 	HOP_NEIGHBOUR, /* known, but its link address is not: the kernel can resolve and send */

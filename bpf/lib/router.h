@@ -133,11 +133,14 @@ static __always_inline __u32 router_handle_egress(struct packet_context *context
 						  struct scratch *scratch)
 {
 	struct packet *packet = &scratch->packet;
-	enum parse_result result = router_parse(context, packet);
 	const struct replica_address *replica;
 	const struct service *service;
+	enum parse_result result;
 	int index;
 
+	if (context_was_made_here(context))
+		return OUTCOME_not_ours;
+	result = router_parse(context, packet);
 	scratch->egress = 1;
 	if (result != PARSE_DONE)
 		return OUTCOME_not_ours;

@@ -2,6 +2,8 @@
 # Several servers on one machine behind one public port: shape node-local.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/http.sh
+. tests/http.sh
 
 lab_up --replicas 4 --mode tc --shape node-local
 agent_up --mode tc
@@ -28,6 +30,19 @@ is "a large upload arrives whole" \
 	"$(awk 'NR == 1 {print $2}' "$scratch/homes-4") 33554432"
 is "what is not for a service is not touched: a server's own port" \
 	"$(in_host client curl -sS 10.0.1.1:8003/x)" "llm-2 /x"
+
+# Local ports come again while the server's side of them is still in TIME-WAIT: what the router itself says to the client on the way out is no
+# answer of the old connection.
+http_files 0 1448
+http_plan 100
+http_expect || bail "every server answers directly"
+in_host client "$build/tests/e2e/http_requests" --requests 2000 --fresh --connections 4 --ports 40000-40099 10.0.1.1 8000 "$scratch/plan" \
+	"$scratch/expected" >"$scratch/fresh"
+matches "a connection for each request, each local port twenty times" "$(tail -n 1 "$scratch/fresh")" \
+	'^requests=2000 answered=2000 failed=0 reset=0 astray=0 different=0 '
+in_host client "$build/tests/e2e/http_requests" --requests 2000 --connections 4 10.0.1.1 8000 "$scratch/plan" "$scratch/expected" >"$scratch/kept"
+matches "connections that move between servers of one machine" "$(tail -n 1 "$scratch/kept")" \
+	'^requests=2000 answered=2000 failed=0 reset=0 astray=0 different=0 '
 
 traffic_start drained "$scratch/ids" client --rate 1500 8000 10.0.1.1
 sleep 1
