@@ -21,7 +21,7 @@
 	  "of a connection that nothing is known about, seconds after the first such segment: reset") \
 	X(reset_cookie_expired, ANSWER, "first request minutes after the handshake: reset")           \
 	X(reset_held_lost, ANSWER, "bytes held of a request were evicted: connection reset")          \
-	X(reset_replica_gone, ANSWER, "the replica of a connection is forgotten: reset")      \
+	X(reset_replica_gone, ANSWER, "the replica of a connection is forgotten: reset")              \
 	X(reset_stale_socket, ANSWER,                                                                 \
 	  "from a replica that a connection was moved away from: its socket reset")                   \
 	X(absorbed_handshake, DROP, "last ACK of a handshake or close: nothing to keep of it")        \
