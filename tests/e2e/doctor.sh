@@ -58,6 +58,15 @@ well "the fingerprint that the router has is expected of a replica" llm-0 -c "$r
 check "the secret itself is not said" eval "! in_host router '$build/warmpath' doctor | grep -qF \"\$(od -An -tx1 '$run/secret' | tr -d ' \n' | head -c 16)\""
 finds "no agent" warning agent 'no agent answers' router -c "$router"
 
+in_host router sysctl -qw net.ipv4.ip_forward=0
+is "what the agent and the doctor have both found is said once" \
+	"$(in_host router "$build/warmpath" doctor | grep -c 'IPv4 forwarding is off on eth0')" 1
+in_host router sysctl -qw net.ipv4.ip_forward=1
+in_host router ip -6 route del fd00:2::/64 dev eth1
+wait_until 5 eval "warmpath status --json | jq -e '.warnings[] | select(test(\"cannot be reached\"))'"
+check "what the agent warns of is said" eval "in_host router '$build/warmpath' doctor | grep '^WARNING  agent .*cannot be reached'"
+in_host router ip -6 route add fd00:2::/64 dev eth1 proto kernel
+
 # --- settings whose remedy is a command ----------------------------------------------------------------------
 cure() { # HOST FILE DESCRIPTION: does what was said
 	local command

@@ -136,7 +136,7 @@ static void take_parts(struct doctor *doctor)
 
 static void check_agent(struct doctor *doctor)
 {
-	const json_t *status = doctor->status, *warnings, *interfaces, *entry;
+	const json_t *status = doctor->status, *interfaces, *entry;
 	size_t i;
 
 	if (!status) {
@@ -162,10 +162,36 @@ static void check_agent(struct doctor *doctor)
 				    "%s is attached (%s)", client_text(entry, "name"),
 				    client_text(entry, "attached"));
 	}
-	warnings = json_object_get(status, "warnings");
-	json_array_foreach(warnings, i, entry)
-		doctor_find(doctor, FINDING_WARNING, "agent", "see the sentence", NULL, "%s",
-			    json_string_value(entry));
+}
+
+/* Whether a finding says what the sentence says, as far as its colon. */
+static bool is_found(const struct doctor *doctor, const char *sentence)
+{
+	size_t length = strcspn(sentence, ":"), i;
+	const json_t *finding;
+
+	json_array_foreach(doctor->findings, i, finding)
+	{
+		if (strncmp(client_text(finding, "finding"), sentence, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What the agent warns of, and no check has found by itself. */
+static void check_warnings(struct doctor *doctor)
+{
+	const json_t *warnings = json_object_get(doctor->status, "warnings"), *warning;
+	size_t i;
+
+	json_array_foreach(warnings, i, warning)
+	{
+		const char *sentence = json_string_value(warning);
+
+		if (sentence && !is_found(doctor, sentence))
+			doctor_find(doctor, FINDING_WARNING, "agent", "see the sentence", NULL,
+				    "%s", sentence);
+	}
 }
 
 static void run_checks(struct doctor *doctor)
@@ -180,6 +206,7 @@ static void run_checks(struct doctor *doctor)
 		doctor_check_listeners,
 		doctor_check_secret,
 		doctor_check_counters,
+		check_warnings,
 	};
 
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
