@@ -138,9 +138,10 @@ for name in llm-0 llm-1 llm-2; do
 	machine_up $name router
 	run_blocks inline $name 1 9
 done
+run_blocks inline router 3 3
 run_blocks inline client 1 9
 moved inline 10.9.9.8
-run_blocks inline router 3 9
+run_blocks inline router 4 9
 
 # --- Kubernetes ----------------------------------------------------------------------------------------------
 

@@ -33,6 +33,18 @@ for document in README.md docs/*.md; do
 done
 is_empty "every link leads somewhere" "$broken"
 
+# --- examples ---------------------------------------------------------------------------------------------------
+
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT INT TERM
+(umask 077 && head -c 32 /dev/urandom >"$directory/secret")
+wrong=
+for example in deploy/examples/*.yaml; do
+	sed "s|/etc/warmpath/secret|$directory/secret|" "$example" >"$directory/$(basename "$example")"
+	wrong+=$("${BUILD:-build}/warmpathd" --check -c "$directory/$(basename "$example")" 2>&1 >/dev/null)
+done
+is_empty "the examples are right, and state every key" "$wrong"
+
 # --- commands ------------------------------------------------------------------------------------------------------
 
 unknown=
