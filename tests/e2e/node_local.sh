@@ -40,6 +40,8 @@ in_host client "$build/tests/e2e/http_requests" --requests 2000 --fresh --connec
 	"$scratch/expected" >"$scratch/fresh"
 matches "a connection for each request, each local port twenty times" "$(tail -n 1 "$scratch/fresh")" \
 	'^requests=2000 answered=2000 failed=0 reset=0 astray=0 different=0 '
+handshakes=$(counter answered_handshake)
+check "the last step of each handshake ends at the router: $handshakes" [ "$(counter absorbed_handshake)" -ge $((handshakes * 99 / 100)) ]
 in_host client "$build/tests/e2e/http_requests" --requests 2000 --connections 4 10.0.1.1 8000 "$scratch/plan" "$scratch/expected" >"$scratch/kept"
 matches "connections that move between servers of one machine" "$(tail -n 1 "$scratch/kept")" \
 	'^requests=2000 answered=2000 failed=0 reset=0 astray=0 different=0 '
