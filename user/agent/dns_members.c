@@ -185,7 +185,9 @@ unsigned int dns_members_of_addresses(const struct config_discovery *settings,
 			if (*letter == ':')
 				*letter = '-';
 		}
-		snprintf(replica->name, sizeof(replica->name), "%s", text);
+		/* "::1" is "0::1": no name begins with a dash */
+		snprintf(replica->name, sizeof(replica->name), "%s%s", *text == '-' ? "0" : "",
+			 text);
 		add_address(replica, address);
 		replica->port = settings->port;
 		replica->weight_thousandths = settings->weight_thousandths;
