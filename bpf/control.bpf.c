@@ -39,7 +39,7 @@ static __always_inline int control_loads(struct control_call *call)
 	copy.marked_requests = load->marked_requests;
 	copy.marked_tokens = load->marked_tokens;
 	decide_unlock(sums);
-	if (operation == CONTROL_REPAIR)
+	if (operation == CONTROL_REPAIR && !call->foreign)
 		count(NOTE_note_load_repaired);
 	call->service_decisions = decisions;
 	call->replica_load = copy;

@@ -54,9 +54,9 @@ struct control_call {
 	struct open_request_key key;
 	__u64 number; /* of the decision */
 	enum completion_status status;
-	__u32 reserved;
 
 	/* CONTROL_REPAIR */
+	__u32 foreign; /* 1: what is added is no lost charge, and is not counted as one */
 	__s64 requests;
 	__s64 tokens;
 

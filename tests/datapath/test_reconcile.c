@@ -77,12 +77,14 @@ static int begin(void **state)
 	return decide_world_set_policy(&world, &policy);
 }
 
+static struct foreign_load foreign[REPLICAS_MAX];
+
 static struct reconcile_result run_pass(void)
 {
 	struct reconcile_result result;
 	struct error error = {""};
 
-	if (reconcile(&datapath, &routing, true, &result, &error))
+	if (reconcile(&datapath, &routing, true, foreign, &result, &error))
 		fail_msg("%s", error.text);
 	return result;
 }
@@ -249,6 +251,41 @@ static void too_little_is_added(void **unused)
 	assert_loads(true);
 }
 
+/* What others have sent to a replica counts as its load for as long as somebody says so, and is no fault. */
+static void what_others_have_sent_stays(void **unused)
+{
+	__u32 slot = DECIDE_WORLD_SLOT(1);
+	struct reconcile_result result;
+	struct replica_load before, after;
+	struct error error;
+
+	(void)unused;
+	run_pass();
+	assert_int_equal(
+		control_read(datapath.control_program, DECIDE_WORLD_SERVICE, slot, &before, &error),
+		0);
+	assert_int_equal(control_add_foreign(datapath.control_program, DECIDE_WORLD_SERVICE, slot,
+					     7, 7000, &error),
+			 0);
+	foreign[slot] = (struct foreign_load){.requests = 7, .tokens = 7000};
+	assert_int_equal(run_pass().repaired, 0);
+	assert_int_equal(
+		control_read(datapath.control_program, DECIDE_WORLD_SERVICE, slot, &after, &error),
+		0);
+	assert_int_equal(after.requests, before.requests + 7);
+	assert_int_equal(after.tokens, before.tokens + 7000);
+	/* an agent that knows nothing of it takes it off again */
+	memset(foreign, 0, sizeof(foreign));
+	result = run_pass();
+	assert_int_equal(result.repaired, 1);
+	assert_int_equal(result.requests, -7);
+	assert_int_equal(
+		control_read(datapath.control_program, DECIDE_WORLD_SERVICE, slot, &after, &error),
+		0);
+	assert_int_equal(after.requests, before.requests);
+	assert_int_equal(after.tokens, before.tokens);
+}
+
 static void overdue_requests_are_ended(void **unused)
 {
 	struct stress_settings settings = {.keys = 50, .ids = 30, .finish_percent = 10};
@@ -322,6 +359,7 @@ int main(void)
 		cmocka_unit_test_setup(what_is_under_way_is_not_taken_for_lost, begin),
 		cmocka_unit_test_setup(races_for_one_request_leave_nothing_behind, begin),
 		cmocka_unit_test_setup(too_little_is_added, begin),
+		cmocka_unit_test_setup(what_others_have_sent_stays, begin),
 		cmocka_unit_test_setup(overdue_requests_are_ended, begin),
 		cmocka_unit_test_setup(requests_of_what_is_gone_are_ended, begin),
 		cmocka_unit_test_setup(a_busy_replica_that_comes_back_is_as_busy_as_before, begin),

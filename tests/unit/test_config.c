@@ -498,6 +498,12 @@ static void the_example_is_read_as_written(void **state)
 	assert_int_equal(config.services[0].health.passive_failures, 0);
 	assert_int_equal(config.services[0].health.slow_start_milliseconds, 30000);
 	assert_int_equal(config.services[1].health.port, 0);
+	assert_int_equal(config.services[0].reported_load.from, LOAD_FROM_LLAMA);
+	assert_string_equal(config.services[0].reported_load.path, "/metrics");
+	assert_int_equal(config.services[0].reported_load.port, 8001);
+	assert_int_equal(config.services[0].reported_load.interval_milliseconds, 5000);
+	assert_int_equal(config.services[0].reported_load.correct, 0);
+	assert_int_equal(config.services[1].reported_load.from, LOAD_FROM_NONE);
 	assert_int_equal(config.interface_count, 1);
 	assert_string_equal(config.interfaces[0].name, "eth0");
 	assert_int_equal(config.interfaces[0].mode, ATTACH_AUTO);
@@ -674,6 +680,8 @@ static void keys_that_do_not_go_together(void **state)
 		 "interface eth0 is listed twice"},
 		{"\"127.0.0.1\", \"::1\"", "\"::1\", \"::1\"", 1,
 		 "metrics.addresses has ::1 twice"},
+		{"from: none\n", "from: none\n      interval: 5\n", 1,
+		 "services[1].reported_load.interval is only allowed with from: vllm, sglang or llama.cpp"},
 		{"timeout: 1 ", "timeout: 2.001 ", 1,
 		 "service chat: health.timeout must not be longer than health.interval"},
 		{"check: http                   #", "check: tcp #", 1,

@@ -13,6 +13,7 @@ enum {
 	OPTION_NO_CACHE_IDLE,
 	OPTION_LOAD_TIME,
 	OPTION_METRICS,
+	OPTION_METRICS_DIALECT,
 	OPTION_NO_SLOTS,
 	OPTION_SAVE_PATH,
 	OPTION_ANSWER,
@@ -44,6 +45,8 @@ static const struct argp_option options[] = {
 	 "length of an answer whose request sets no lower limit (default 256)", 0},
 	{"slot-save-path", OPTION_SAVE_PATH, "DIRECTORY", 0,
 	 "allows POST /slots/N?action=save|restore|erase", 0},
+	{"metrics-dialect", OPTION_METRICS_DIALECT, "SERVER", 0,
+	 "with the names of llama.cpp (default), vllm or sglang", 0},
 	{"metrics", OPTION_METRICS, NULL, 0, "serve /metrics", 0},
 	{"no-slots", OPTION_NO_SLOTS, NULL, 0, "do not serve /slots", 0},
 	{0},
@@ -103,6 +106,17 @@ static error_t parse(int key, char *value, struct argp_state *state)
 		break;
 	case OPTION_SAVE_PATH:
 		o->slot_save_path = value;
+		break;
+	case OPTION_METRICS_DIALECT:
+		if (strcmp(value, "llama.cpp") == 0)
+			o->dialect = METRICS_LLAMA;
+		else if (strcmp(value, "vllm") == 0)
+			o->dialect = METRICS_VLLM;
+		else if (strcmp(value, "sglang") == 0)
+			o->dialect = METRICS_SGLANG;
+		else
+			argp_error(state, "--metrics-dialect %s: must be llama.cpp, vllm or sglang",
+				   value);
 		break;
 	case OPTION_METRICS:
 		o->metrics = true;

@@ -24,13 +24,20 @@
 #define CONVERSATION_ID_MAX 128
 #define STREAM_KEPT_SECONDS 300
 
+enum metrics_dialect {
+	METRICS_LLAMA,
+	METRICS_VLLM,
+	METRICS_SGLANG,
+};
+
 struct options {
 	const char *address, *port, *name, *model_name, *slot_save_path;
 	struct replica_settings replica;
 	struct cost_model model;
 	double speed, load_seconds;
 	uint32_t answer_tokens; /* the length of an answer whose request sets no lower limit */
-	bool metrics, slots;	/* the two endpoints */
+	enum metrics_dialect dialect; /* whose metrics */
+	bool metrics, slots;	      /* the two endpoints */
 };
 
 struct server {

@@ -25,6 +25,54 @@ static double rate(uint64_t tokens, uint64_t nanoseconds)
 	return nanoseconds ? (double)tokens / ((double)nanoseconds / 1e9) : 0;
 }
 
+/* How full its slots are. */
+static double cache_usage(const struct server *server)
+{
+	const struct replica_settings *settings = &server->options.replica;
+	double held = 0;
+
+	for (uint32_t i = 0; i < settings->slots; i++) {
+		const struct replica_request *request = replica_slot_request(server->replica, i);
+
+		held += request ? (double)(request->prompt_tokens + request->predicted)
+				: (double)replica_slot_content(server->replica, i).length;
+	}
+	return held / ((double)settings->slots * (double)settings->context_tokens);
+}
+
+/* As vLLM and SGLang give them: labels on all, and when the process started. */
+static void answer_labelled(struct connection *connection)
+{
+	struct server *server = connection->server;
+	bool vllm = server->options.dialect == METRICS_VLLM;
+	const struct {
+		const char *name, *help;
+		double value;
+	} gauges[] = {
+		{vllm ? "vllm:num_requests_running" : "sglang:num_running_reqs",
+		 "Number of requests that are running.", replica_processing(server->replica)},
+		{vllm ? "vllm:num_requests_waiting" : "sglang:num_queue_reqs",
+		 "Number of requests that are waiting.", replica_queued(server->replica)},
+		{vllm ? "vllm:kv_cache_usage_perc" : "sglang:token_usage",
+		 "KV-cache usage. 1 means 100 percent usage.", cache_usage(server)},
+	};
+	struct bytes out = {0};
+
+	bytes_print(
+		&out,
+		"# HELP process_start_time_seconds Start time of the process since unix epoch in "
+		"seconds.\n# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %lld.5\n",
+		(long long)server->process_start);
+	for (unsigned int i = 0; i < sizeof(gauges) / sizeof(gauges[0]); i++)
+		bytes_print(&out, "# HELP %s %s\n# TYPE %s gauge\n%s{%smodel_name=\"%s\"} %.10g\n",
+			    gauges[i].name, gauges[i].help, gauges[i].name, gauges[i].name,
+			    vllm ? "engine=\"0\"," : "", server->options.model_name,
+			    gauges[i].value);
+	connection_answer(connection, 200, "text/plain; version=0.0.4; charset=utf-8", "", out.data,
+			  out.length);
+	bytes_free(&out);
+}
+
 void status_metrics(struct connection *connection)
 {
 	struct server *server = connection->server;
@@ -36,6 +84,10 @@ void status_metrics(struct connection *connection)
 		answer_error(
 			connection, 501, "not_supported_error",
 			"This server does not support metrics endpoint. Start it with `--metrics`");
+		return;
+	}
+	if (server->options.dialect != METRICS_LLAMA) {
+		answer_labelled(connection);
 		return;
 	}
 	server->last_result = model_now(server);

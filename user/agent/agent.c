@@ -21,6 +21,7 @@
 #include "agent/datapath_time.h"
 #include "agent/metrics.h"
 #include "agent/reconcile.h"
+#include "agent/reported_load.h"
 #include "agent/slow_start.h"
 #include "lib/log.h"
 
@@ -84,6 +85,7 @@ static int apply_next(struct agent *agent, struct routing *next, bool first, str
 		neighbours_refresh(&agent->neighbours, &agent->routing);
 		slow_start_follow(agent->slow_start);
 		health_follow(agent->health);
+		reported_load_follow(agent->reported_load);
 		return 0;
 	}
 	memcpy(next->settings, agent->routing.settings, sizeof(next->settings));
@@ -212,7 +214,8 @@ static void on_sweep(uv_timer_t *timer)
 	struct reconcile_result found;
 	struct error error;
 
-	if (reconcile(&agent->datapath, &agent->routing, repair, &found, &error))
+	if (reconcile(&agent->datapath, &agent->routing, repair,
+		      reported_load_foreign(agent->reported_load), &found, &error))
 		log_warning("%s", error.text);
 	else if (found.repaired > 0)
 		log_info(
@@ -451,6 +454,8 @@ int agent_run(struct agent *agent, struct error *error)
 	if (!result)
 		result = health_open(agent, &agent->health, error);
 	if (!result)
+		result = reported_load_open(agent, &agent->reported_load, error);
+	if (!result)
 		result = metrics_open(agent, &agent->metrics, error);
 	if (!result) {
 		log_info("ready");
@@ -461,6 +466,8 @@ int agent_run(struct agent *agent, struct error *error)
 	agent->discovery = NULL;
 	metrics_close(agent->metrics);
 	agent->metrics = NULL;
+	reported_load_close(agent->reported_load);
+	agent->reported_load = NULL;
 	health_close(agent->health);
 	slow_start_close(agent->slow_start);
 	agent->health = NULL;

@@ -53,6 +53,7 @@ struct agent {
 	struct health *health;
 	struct slow_start *slow_start;
 	struct metrics *metrics;
+	struct reported_load *reported_load;
 	struct reconcile_totals reconciled;
 	uv_signal_t signals[3];
 	uv_poll_t netlink_events;

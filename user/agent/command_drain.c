@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "agent/flow_table.h"
+#include "agent/reported_load.h"
 #include "lib/control.h"
 
 int command_replica_busy(struct agent *agent, const json_t *message, json_t *answer,
@@ -31,6 +32,7 @@ int command_replica_busy(struct agent *agent, const json_t *message, json_t *ans
 		return slot;
 	key = slot;
 	bpf_map_lookup_elem(agent->datapath.replica_loads, &key, &load);
+	reported_load_own(agent->reported_load, slot, &load);
 	result = flow_table_count_bound(agent->datapath.flows, agent->datapath.connections, counts);
 	if (result)
 		return error_set(error, result, "the connections cannot be read: %s",

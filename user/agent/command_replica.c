@@ -12,6 +12,7 @@
 #include "agent/commands.h"
 #include "agent/flow_table.h"
 #include "agent/health.h"
+#include "agent/reported_load.h"
 #include "lib/address.h"
 #include "lib/control.h"
 #include "lib/log.h"
@@ -63,6 +64,7 @@ static json_t *replica_json(struct agent *agent, __u32 slot, const double *share
 	json_t *object;
 
 	bpf_map_lookup_elem(agent->datapath.replica_loads, &slot, &load);
+	reported_load_own(agent->reported_load, slot, &load);
 	if (replica->state == REPLICA_ACTIVE && agent->rings.built[replica->service])
 		member = ring_find_member(ring, replica->name);
 	object = json_pack(
@@ -80,6 +82,7 @@ static json_t *replica_json(struct agent *agent, __u32 slot, const double *share
 		(int)flows[slot], "requests", (int)load.requests, "tokens", (json_int_t)load.tokens,
 		"decisions", (json_int_t)load.decisions);
 	json_object_set_new(object, "health", health_json(agent->health, slot));
+	json_object_set_new(object, "reported", reported_load_json(agent->reported_load, slot));
 	json_object_set_new(
 		object, "slow_start",
 		json_real(replica->share_thousandths ? replica->share_thousandths / 1000.0 : 1.0));

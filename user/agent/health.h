@@ -29,7 +29,8 @@ void health_close(struct health *health);
 /* The routing has changed. */
 void health_follow(struct health *health);
 
-/* Somebody else than a check has heard from the process that serves as the replica (health_check.h says what `process` is). */
+/* Somebody else than a check has heard from the process that serves as the replica (health_check.h says what `process` is).
+ * Does not count where checks say it themselves. */
 void health_heard(struct health *health, __u32 slot, __u32 process);
 
 /* The data path says that the replica has refused or reset connections of users; how many is in the map replica_contacts. */

@@ -35,6 +35,7 @@ struct health_watched {
 	uint64_t due;	    /* in the loop's time */
 	uint64_t try_again; /* without checks: when it is put back; 0: never */
 	unsigned int late;
+	bool says_process; /* checks say which process answers: nobody else is to be asked */
 	struct replica_contact contact; /* as it was when it was last looked at */
 	struct health_outcome pending;	/* to be applied */
 	struct health_outcome taken;	/* being applied */

@@ -41,8 +41,11 @@ static void on_answered(void *context, const struct health_answer *answer)
 		answer = answer ? answer : &too_late;
 		watched->late = 0;
 		watched->record.milliseconds = answer->milliseconds;
-		if (answer->process)
+		if (answer->process) {
+			watched->says_process = false;
 			health_heard(health, slot_check->slot, answer->process);
+			watched->says_process = true;
+		}
 		health_take_verdict(health, slot_check->slot,
 				    health_take_check(&watched->record, settings, answer->failure,
 						      nobody_is_active(health, watched->service),

@@ -119,7 +119,8 @@ void health_heard(struct health *health, __u32 slot, __u32 process)
 {
 	const struct replica *replica;
 
-	if (!health || !process || !health->replicas[slot].watched)
+	if (!health || !process || !health->replicas[slot].watched ||
+	    health->replicas[slot].says_process)
 		return;
 	replica = &health->agent->routing.replicas[slot];
 	if (replica->process == process)

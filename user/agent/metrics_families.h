@@ -53,6 +53,16 @@
 	  "Health checks of a replica, by result.")                                                \
 	X(CHECK_TIME, "warmpath_replica_check_seconds", "gauge",                                   \
 	  "How long the last health check took.")                                                  \
+	X(REPORTED_RUNNING, "warmpath_reported_requests_running", "gauge",                         \
+	  "Requests a replica says it works on (reported_load).")                                  \
+	X(REPORTED_WAITING, "warmpath_reported_requests_waiting", "gauge",                         \
+	  "Requests a replica says are in its queue.")                                             \
+	X(REPORTED_CACHE, "warmpath_reported_cache_usage_ratio", "gauge",                          \
+	  "How full a replica says its KV cache is: 0 to 1.")                                      \
+	X(REPORTED_AGE, "warmpath_reported_age_seconds", "gauge",                                  \
+	  "How long ago a replica has said so.")                                                   \
+	X(FOREIGN, "warmpath_foreign_requests", "gauge",                                           \
+	  "Requests of others that count as a replica's load (reported_load.correct).")            \
 	X(RING_POINTS, "warmpath_ring_points", "gauge", "Points of the service's ring.")           \
 	X(RING_MEMBERS, "warmpath_ring_members", "gauge", "Replicas on the service's ring.")       \
 	X(RING_GENERATION, "warmpath_ring_generation", "gauge",                                    \

@@ -15,6 +15,7 @@
 #include "agent/history.h"
 #include "agent/metrics_families.h"
 #include "agent/metrics_programs.h"
+#include "agent/reported_load.h"
 #include "lib/config_schema.h"
 #include "lib/counters.h"
 #include "lib/explanation.h"
@@ -381,6 +382,24 @@ static void add_health(struct text *text, enum metric metric, __u32 slot, const 
 	}
 }
 
+static void add_reported(struct text *text, enum metric metric, __u32 slot, const char *service,
+			 const char *name)
+{
+	const struct foreign_load *foreign = reported_load_foreign(text->agent->reported_load);
+	const struct reported_metrics *last;
+	double age, value;
+
+	last = reported_load_of(text->agent->reported_load, slot, &age);
+	if (!last || (metric == METRIC_REPORTED_CACHE && last->cache_usage < 0))
+		return;
+	value = metric == METRIC_REPORTED_RUNNING   ? last->running
+		: metric == METRIC_REPORTED_WAITING ? last->waiting
+		: metric == METRIC_REPORTED_CACHE   ? last->cache_usage
+		: metric == METRIC_REPORTED_AGE	    ? age
+						    : foreign[slot].requests;
+	sample(text, metric, value, REPLICA_LABELS, service, name);
+}
+
 static void add_replicas(struct text *text)
 {
 	each_replica(text, METRIC_OPEN_REQUESTS, add_number);
@@ -397,6 +416,11 @@ static void add_replicas(struct text *text)
 	each_replica(text, METRIC_HEALTH, add_health);
 	each_replica(text, METRIC_CHECKS, add_health);
 	each_replica(text, METRIC_CHECK_TIME, add_health);
+	each_replica(text, METRIC_REPORTED_RUNNING, add_reported);
+	each_replica(text, METRIC_REPORTED_WAITING, add_reported);
+	each_replica(text, METRIC_REPORTED_CACHE, add_reported);
+	each_replica(text, METRIC_REPORTED_AGE, add_reported);
+	each_replica(text, METRIC_FOREIGN, add_reported);
 }
 
 static void gather(struct text *text)
@@ -419,6 +443,7 @@ static void gather(struct text *text)
 				continue;
 			numbers->told = true;
 			bpf_map_lookup_elem(agent->datapath.replica_loads, &slot, &numbers->load);
+			reported_load_own(agent->reported_load, slot, &numbers->load);
 			bpf_map_lookup_elem(agent->datapath.replica_contacts, &slot,
 					    &numbers->contact);
 			if (replica->state == REPLICA_ACTIVE && agent->rings.built[service])

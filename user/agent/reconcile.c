@@ -41,6 +41,7 @@ struct account {
 struct pass {
 	const struct datapath *datapath;
 	const struct routing *routing;
+	const struct foreign_load *foreign;
 	struct reconcile_result *result;
 	struct error *error;
 	__u64 now;
@@ -154,6 +155,10 @@ static int settle_replica(struct pass *pass, __u32 slot)
 	result = control_read(program, account->service, slot, &after, pass->error);
 	if (result)
 		return result;
+	if (pass->foreign) {
+		account->requests += pass->foreign[slot].requests;
+		account->tokens += pass->foreign[slot].tokens;
+	}
 	requests = correction(account->before.requests, account->requests, after.marked_requests);
 	tokens = correction(account->before.tokens, account->tokens, after.marked_tokens);
 	if (requests == 0 && tokens == 0)
@@ -165,7 +170,8 @@ static int settle_replica(struct pass *pass, __u32 slot)
 }
 
 int reconcile(const struct datapath *datapath, const struct routing *routing, bool loads,
-	      struct reconcile_result *summary, struct error *error)
+	      const struct foreign_load *foreign, struct reconcile_result *summary,
+	      struct error *error)
 {
 	struct pass *pass = calloc(1, sizeof(*pass));
 	struct timespec now;
@@ -178,6 +184,7 @@ int reconcile(const struct datapath *datapath, const struct routing *routing, bo
 	pass->routing = routing;
 	pass->result = summary;
 	pass->error = error;
+	pass->foreign = foreign;
 	if (loads) {
 		result = mark_replicas(pass);
 		wait_for_programs();

@@ -20,6 +20,12 @@ struct reconcile_result {
 	long long tokens;
 };
 
+/* What of a replica's load stands for requests that others than this router have sent to it (reported_load.h). */
+struct foreign_load {
+	__u32 requests;
+	__u64 tokens;
+};
+
 /* What all passes of an agent have come to. */
 struct reconcile_totals {
 	unsigned long long passes;
@@ -30,9 +36,10 @@ struct reconcile_totals {
 
 /*
  * Walks over all open requests and ends those that are overdue or whose service or replica is gone. With `loads`, then compares the loads with
- * what was found and repairs what is certainly wrong. 0; or a negative errno with a sentence.
+ * what was found and repairs what is certainly wrong. foreign: by replica slot, NULL: none. 0; or a negative errno with a sentence.
  */
 int reconcile(const struct datapath *datapath, const struct routing *routing, bool loads,
-	      struct reconcile_result *result, struct error *error);
+	      const struct foreign_load *foreign, struct reconcile_result *result,
+	      struct error *error);
 
 #endif /* WARMPATH_AGENT_RECONCILE_H */

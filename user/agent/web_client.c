@@ -89,7 +89,9 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *context)
 	struct web_transfer *transfer = context;
 	long status = 0;
 
-	if (size * count == 2 && bytes[0] == '\r') {
+	if (transfer->request.header)
+		transfer->request.header(transfer->request.context, bytes, size * count);
+	if (transfer->request.begun && size * count == 2 && bytes[0] == '\r') {
 		curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
 		if (status >= 200)
 			transfer->request.begun(transfer->request.context, status);
@@ -134,7 +136,7 @@ static void set_options(struct web_transfer *transfer, const struct web_request 
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->said);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
-	if (request->begun) {
+	if (request->begun || request->header) {
 		curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
 		curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
 	}

@@ -35,6 +35,9 @@ struct web_request {
 	/* Called when the answer has begun, with its status; NULL: not wanted. It may not cancel the transfer. */
 	void (*begun)(void *context, unsigned int status);
 
+	/* Takes each line of the answer's head; NULL: not wanted. The same holds. */
+	void (*header)(void *context, const char *line, size_t length);
+
 	/*
 	 * Takes the next bytes of the answer's body, with the status that came before them. False: no more is wanted, the transfer
 	 * ends incomplete. It may not cancel the transfer.

@@ -86,16 +86,50 @@ static void print_health(struct table *table, const json_t *replica)
 		table_cell(table, "%s", state);
 }
 
+/* "1 running, 2 waiting, cache 33 %", as the replica itself says. */
+static void print_reported(struct table *table, const json_t *replica)
+{
+	const json_t *reported = json_object_get(replica, "reported");
+	const json_t *cache = json_object_get(reported, "cache_usage");
+	char text[40] = "";
+
+	if (!json_object_get(reported, "running")) {
+		table_cell(table, "%s", *client_text(reported, "failure") ? "no answer" : "-");
+		return;
+	}
+	if (cache)
+		snprintf(text, sizeof(text), ", cache %.0f %%", 100 * json_number_value(cache));
+	table_cell(table, "%.0f running, %.0f waiting%s",
+		   json_number_value(json_object_get(reported, "running")),
+		   json_number_value(json_object_get(reported, "waiting")), text);
+}
+
+static bool any_reports(const json_t *answer)
+{
+	json_t *replica;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "replicas"), i, replica)
+	{
+		if (json_object_get(replica, "reported"))
+			return true;
+	}
+	return false;
+}
+
 static void print_replicas(const json_t *answer)
 {
-	static const char *const headings[] = {
-		"SERVICE", "NAME", "STATE",	  "ADDRESS", "NEIGHBOUR", "WEIGHT", "SHARE",
-		"POINTS",  "SLOT", "INCARNATION", "FLOWS",   "REQUESTS",  "TOKENS", "HEALTH"};
+	/* the last one only if replicas are asked */
+	static const char *const headings[] = {"SERVICE",   "NAME",	   "STATE", "ADDRESS",
+					       "NEIGHBOUR", "WEIGHT",	   "SHARE", "POINTS",
+					       "SLOT",	    "INCARNATION", "FLOWS", "REQUESTS",
+					       "TOKENS",    "HEALTH",	   "SAYS"};
+	bool reported = any_reports(answer);
 	struct table table;
 	json_t *replica;
 	size_t i;
 
-	table_begin(&table, 14, headings);
+	table_begin(&table, reported ? 15 : 14, headings);
 	json_array_foreach(json_object_get(answer, "replicas"), i, replica)
 	{
 		table_cell(&table, "%s", client_text(replica, "service"));
@@ -112,6 +146,8 @@ static void print_replicas(const json_t *answer)
 		table_cell(&table, "%lld", (long long)client_number(replica, "requests"));
 		table_cell(&table, "%lld", (long long)client_number(replica, "tokens"));
 		print_health(&table, replica);
+		if (reported)
+			print_reported(&table, replica);
 	}
 	table_print(&table);
 }

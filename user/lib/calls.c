@@ -99,8 +99,8 @@ int control_read(int program, __u32 service, __u32 replica, struct replica_load 
 	return err;
 }
 
-int control_repair(int program, __u32 service, __u32 replica, __s64 requests, __s64 tokens,
-		   struct error *error)
+static int add_load(int program, __u32 service, __u32 replica, __s64 requests, __s64 tokens,
+		    bool foreign, struct error *error)
 {
 	struct control_call call = {
 		.operation = CONTROL_REPAIR,
@@ -108,8 +108,21 @@ int control_repair(int program, __u32 service, __u32 replica, __s64 requests, __
 		.replica = replica,
 		.requests = requests,
 		.tokens = tokens,
+		.foreign = foreign,
 	};
 	int err = control(program, &call, error);
 
 	return !err && call.result ? refused(&call, error) : err;
+}
+
+int control_repair(int program, __u32 service, __u32 replica, __s64 requests, __s64 tokens,
+		   struct error *error)
+{
+	return add_load(program, service, replica, requests, tokens, false, error);
+}
+
+int control_add_foreign(int program, __u32 service, __u32 replica, __s64 requests, __s64 tokens,
+			struct error *error)
+{
+	return add_load(program, service, replica, requests, tokens, true, error);
 }

@@ -40,4 +40,8 @@ int control_read(int program, __u32 service, __u32 replica, struct replica_load 
 int control_repair(int program, __u32 service, __u32 replica, __s64 requests, __s64 tokens,
 		   struct error *error);
 
+/* The same with what others than this router have sent to the replica: no load of ours is repaired. */
+int control_add_foreign(int program, __u32 service, __u32 replica, __s64 requests, __s64 tokens,
+			struct error *error);
+
 #endif /* WARMPATH_USER_CALLS_H */

@@ -147,6 +147,22 @@ struct config_health {
 	__u32 slow_start_milliseconds; /* 0: a replica has its whole share at once */
 };
 
+enum load_source {
+	LOAD_FROM_NONE = 1,
+	LOAD_FROM_VLLM = 2,
+	LOAD_FROM_SGLANG = 3,
+	LOAD_FROM_LLAMA = 4,
+};
+
+/* What replicas themselves say about their load. */
+struct config_reported_load {
+	enum load_source from;
+	char path[HEALTH_PATH_SIZE];
+	__u16 port; /* host byte order; 0: the replica's own */
+	__u32 interval_milliseconds;
+	__u8 correct; /* 1: what others have sent there counts as load */
+};
+
 struct config_service {
 	char name[SERVICE_NAME_SIZE];
 	struct config_addresses addresses;
@@ -164,6 +180,7 @@ struct config_service {
 	struct config_ring ring;
 	struct policy_settings policy;
 	struct config_health health;
+	struct config_reported_load reported_load;
 	__u32 request_timeout_milliseconds;
 	struct config_replica *replicas;
 	unsigned int replica_count;

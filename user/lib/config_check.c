@@ -208,6 +208,10 @@ static void check_health(struct check *check, const struct config_service *servi
 {
 	const struct config_health *health = &service->health;
 
+	if (strpbrk(service->reported_load.path, " \t\r\n#") != NULL)
+		PROBLEM(check, service->line,
+			"service %s: reported_load.path \"%s\" has a character that no path of a request has",
+			service->name, service->reported_load.path);
 	if (health->check == HEALTH_CHECK_NONE)
 		return;
 	if (health->timeout_milliseconds > health->interval_milliseconds)

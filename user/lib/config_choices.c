@@ -84,3 +84,11 @@ const struct schema_choice choices_health_check[] = {
 	{"http", HEALTH_CHECK_HTTP},
 	{NULL, 0},
 };
+
+const struct schema_choice choices_load_source[] = {
+	{"none", LOAD_FROM_NONE},
+	{"vllm", LOAD_FROM_VLLM},
+	{"sglang", LOAD_FROM_SGLANG},
+	{"llama.cpp", LOAD_FROM_LLAMA},
+	{NULL, 0},
+};

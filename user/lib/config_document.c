@@ -284,14 +284,20 @@ static const yaml_node_pair_t *find_pair(struct reader *reader, const yaml_node_
 	return NULL;
 }
 
-/* Whether `word` is among `words`: one, or "one or another". */
+/* Whether `word` is among `words`: "a", "a or b", "a, b or c". */
 static bool is_among(const char *word, const char *words)
 {
-	size_t length = strcspn(words, " ");
+	while (*words) {
+		size_t length = strcspn(words, ", ");
 
-	if (strlen(word) == length && memcmp(word, words, length) == 0)
-		return true;
-	return words[length] != '\0' && strcmp(word, words + length + strlen(" or ")) == 0;
+		if (strlen(word) == length && memcmp(word, words, length) == 0)
+			return true;
+		words += length;
+		words += strspn(words, ", ");
+		if (strncmp(words, "or ", 3) == 0)
+			words += 3;
+	}
+	return false;
 }
 
 /* Whether the key exists here, given the word of the sibling it depends on. */

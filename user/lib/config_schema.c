@@ -19,6 +19,7 @@
 #define ONLY_WITH_DNS	     .only_with = "from", .only_with_word = "dns"
 #define ONLY_WITH_KUBERNETES .only_with = "from", .only_with_word = "kubernetes"
 #define ONLY_WITH_CHECK	     .only_with = "check", .only_with_word = "tcp or http"
+#define ONLY_WITH_SOURCE     .only_with = "from", .only_with_word = "vllm, sglang or llama.cpp"
 #define ONLY_WITH_HTTP	     .only_with = "check", .only_with_word = "http"
 
 const struct schema_key config_schema[] = {
@@ -330,6 +331,39 @@ const struct schema_key config_schema[] = {
 	 .digits = 3,
 	 OR_NONE(0),
 	 .description = "seconds in which a new or returned replica's share rises to its whole"},
+
+	{.path = "services[].reported_load",
+	 .kind = SCHEMA_SECTION,
+	 .description = "what replicas themselves say about their load"},
+	{.path = "services[].reported_load.from",
+	 .kind = SCHEMA_CHOICE,
+	 .choices = choices_load_source,
+	 AT(config_service, reported_load.from),
+	 .description = "the servers whose metrics are read"},
+	{.path = "services[].reported_load.path",
+	 .kind = SCHEMA_PATH,
+	 AT(config_service, reported_load.path),
+	 ONLY_WITH_SOURCE,
+	 .description = "path of the metrics"},
+	{.path = "services[].reported_load.port",
+	 .kind = SCHEMA_NUMBER,
+	 AT(config_service, reported_load.port),
+	 RANGE(1, 65535),
+	 OR_NONE(0),
+	 ONLY_WITH_SOURCE,
+	 .description = "port that is asked instead of the replica's own"},
+	{.path = "services[].reported_load.interval",
+	 .kind = SCHEMA_FRACTION,
+	 AT(config_service, reported_load.interval_milliseconds),
+	 RANGE(1000, 3600000),
+	 .digits = 3,
+	 ONLY_WITH_SOURCE,
+	 .description = "seconds from one reading to the next"},
+	{.path = "services[].reported_load.correct",
+	 .kind = SCHEMA_FLAG,
+	 AT(config_service, reported_load.correct),
+	 ONLY_WITH_SOURCE,
+	 .description = "whether requests that others have sent count as load"},
 
 	{.path = "services[].request_timeout",
 	 .kind = SCHEMA_NUMBER,

@@ -52,7 +52,7 @@ struct schema_key {
 	size_t count_offset;   /* lists: where the number of items is kept */
 	size_t line_offset;    /* lists: where an item keeps its line */
 
-	/* The key exists only where its sibling `only_with` has the word `only_with_word`, or one of two: "tcp or http". */
+	/* The key exists only where its sibling `only_with` has the word `only_with_word`, or one of several: "a, b or c". */
 	const char *only_with;
 	const char *only_with_word;
 
@@ -112,5 +112,6 @@ extern const struct schema_choice choices_load_metric[];
 extern const struct schema_choice choices_discovery_from[];
 extern const struct schema_choice choices_dns_records[];
 extern const struct schema_choice choices_health_check[];
+extern const struct schema_choice choices_load_source[];
 
 #endif /* WARMPATH_USER_CONFIG_SCHEMA_H */
