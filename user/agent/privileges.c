@@ -17,6 +17,7 @@ static const unsigned int kept[] = {
 void drop_privileges(bool opens_by_id)
 {
 	capng_type_t sets = CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET;
+	capng_select_t which;
 	unsigned int i;
 
 	if (capng_get_caps_process()) {
@@ -29,12 +30,15 @@ void drop_privileges(bool opens_by_id)
 		if (!capng_have_capability(CAPNG_EFFECTIVE, kept[i]))
 			log_debug("capability %s is not there", capng_capability_to_name(kept[i]));
 	}
-	capng_clear(CAPNG_SELECT_BOTH);
+	/* who may not change the bounding set had it set for them: by the unit, or by the agent before an upgrade */
+	which = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETPCAP) ? CAPNG_SELECT_BOTH
+								    : CAPNG_SELECT_CAPS;
+	capng_clear(which);
 	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		capng_update(CAPNG_ADD, sets, kept[i]);
 	if (opens_by_id)
 		capng_update(CAPNG_ADD, sets, CAP_SYS_ADMIN);
-	if (capng_apply(CAPNG_SELECT_BOTH))
+	if (capng_apply(which))
 		log_warning("capabilities cannot be given up: all are kept");
 	else
 		log_debug(
