@@ -164,6 +164,7 @@ finds "a server that is not there, by what the router counted" warning counted '
 
 # --- asked wrongly -----------------------------------------------------------------------------------------------
 doctor router -c "$scratch/nothing"
-is "no such file: 1, and a sentence" "$? $(cut -c 1-10 "$scratch/doctor")" "1 warmpath: "
+is "no such file: 1, and a sentence" "$? $(jq -r .ok <"$scratch/doctor") $(jq -r .error <"$scratch/doctor")" \
+	"1 false $scratch/nothing: cannot be read: No such file or directory"
 doctor router -c "$router" --expect-secret xyz
 is "no fingerprint: 2" $? 2

@@ -283,6 +283,22 @@ static int examine(const struct doctor_arguments *arguments, struct config *conf
 	return doctor.problems ? EXIT_FAILED : EXIT_DONE;
 }
 
+/* Without a configuration there is nothing to look at. */
+static int refuse(const struct doctor_arguments *arguments, const char *sentence)
+{
+	json_t *answer;
+
+	if (!arguments->plain.client.json) {
+		complain("%s", sentence);
+		return EXIT_FAILED;
+	}
+	answer = json_pack("{s:b, s:s}", "ok", 0, "error", sentence);
+	json_dumpf(answer, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(answer);
+	return EXIT_FAILED;
+}
+
 int doctor_main(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
@@ -326,8 +342,7 @@ int doctor_main(int argc, char **argv)
 	if (!path)
 		path = CONFIG_DEFAULT;
 	if (config_load(path, config, &problems)) {
-		complain("%s", problems.text ? problems.text : "not enough memory");
-		code = EXIT_FAILED;
+		code = refuse(&arguments, problems.text ? problems.text : "not enough memory");
 	} else {
 		code = examine(&arguments, config, path, status);
 	}
