@@ -76,6 +76,18 @@ check "drawn" warmpath ring plot --service web --output "$scratch/live.png"
 matches "studied, with the live ring's own spread" "$(warmpath ring study --service web --rings 5 --vnodes 100)" \
 	'ring of service web at present \(100 virtual nodes\): max/min 1\.[0-9]+'
 
+# --- slow start -----------------------------------------------------------------------------------------------
+
+tools/lab config --policy llm-aware --slow-start 2 >"$(tools/lab path run)/agent.yaml"
+warmpath reload >/dev/null
+warmpath replica add slow --service chat --address 10.0.2.10 --address fd00:2::10 --port 9 >/dev/null
+check "each step of a slow start is told" wait_until 10 \
+	seen '.event == "change" and .replica == "slow" and .change == "slow-start" and .slow_start > 0.3 and .slow_start < 1 and .moved > 0'
+check "until it has its whole share" wait_until 10 seen '.replica == "slow" and .change == "slow-start" and .slow_start == 1'
+same_shares "the ring is shown as it is then" chat
+tools/lab config --policy llm-aware >"$(tools/lab path run)/agent.yaml"
+warmpath reload >/dev/null
+
 # --- an open request -----------------------------------------------------------------------------------------
 
 # a service on this side that does not answer: the request stays open

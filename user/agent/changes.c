@@ -60,7 +60,9 @@ static const char *change_of(const struct replica *before, const struct replica 
 	if (before->port != after->port || !address_equal(&before->ipv4, &after->ipv4) ||
 	    !address_equal(&before->ipv6, &after->ipv6))
 		return "moved";
-	return before->incarnation != after->incarnation ? "restarted" : NULL;
+	if (before->incarnation != after->incarnation)
+		return "restarted";
+	return before->share_thousandths != after->share_thousandths ? "slow-start" : NULL;
 }
 
 static void publish(struct agent *agent, __u32 slot, const struct replica *before,
@@ -73,13 +75,14 @@ static void publish(struct agent *agent, __u32 slot, const struct replica *befor
 	json_t *message;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	message = json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:I, s:i, s:f, s:f}", "event", "change",
-			    "service", agent->routing.services[replica->service].name, "replica",
-			    replica->name, "change", change, "state",
+	message = json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:I, s:i, s:f, s:f}", "event",
+			    "change", "service", agent->routing.services[replica->service].name,
+			    "replica", replica->name, "change", change, "state",
 			    replica_in_set(after) ? replica_state_name(after->state) : "removed",
-			    "weight", replica->weight_thousandths / 1000.0, "generation",
-			    (json_int_t)header->generation, "on_ring", (int)header->member_count,
-			    "moved", moved, "time",
+			    "weight", replica->weight_thousandths / 1000.0, "slow_start",
+			    after->share_thousandths ? after->share_thousandths / 1000.0 : 1.0,
+			    "generation", (json_int_t)header->generation, "on_ring",
+			    (int)header->member_count, "moved", moved, "time",
 			    round((now.tv_sec + now.tv_nsec / 1e9) * 1e3) / 1e3);
 	if (message)
 		control_publish_change(agent->control, replica->service, message);

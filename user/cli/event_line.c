@@ -80,6 +80,9 @@ static enum style change_line(const json_t *event, char *text, size_t size)
 
 	if (used > 0 && (size_t)used < size && strcmp(change, "weighted") == 0)
 		used += snprintf(text + used, size - used, " %g", real(event, "weight"));
+	if (used > 0 && (size_t)used < size && strcmp(change, "slow-start") == 0)
+		used += snprintf(text + used, size - used, ", %.0f %% of its share",
+				 100 * real(event, "slow_start"));
 	if (used > 0 && (size_t)used < size)
 		snprintf(text + used, size - used,
 			 "; ring %lld has %lld, %.1f %% of conversations have another home",
