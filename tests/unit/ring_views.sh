@@ -58,6 +58,9 @@ for replicas in 1 3 64; do
 	python3 -c 'import sys, xml.etree.ElementTree as tree; tree.parse(sys.argv[1])' "$directory/plain.svg"
 	result $? "the SVG of $replicas replicas is well-formed"
 done
+"$warmpath" ring plot --replicas solo --diff -solo --output "$directory/none.svg" >/dev/null &&
+	"$warmpath" ring show --replicas solo --diff -solo | grep -qx 'Removing solo leaves no replica'
+result $? "removing the only replica"
 equals "a PNG is one" "$(head -c 8 "$directory/ring.png" | od -An -tx1 | tr -d ' \n')" 89504e470d0a1a0a
 "$warmpath" ring plot --replicas "$(seq -s, -f 'llm-%.0f' 1000)" --vnodes 1000 --output "$directory/large.svg" >/dev/null &&
 	[ "$(stat -c %s "$directory/large.svg")" -lt 30000000 ]

@@ -73,6 +73,8 @@ static void draw_ring(struct canvas *canvas, const struct ring_view *view, const
 	double from = 0, to = 0, end;
 	__u32 replica = 0;
 
+	if (ring->header.point_count == 0)
+		return;
 	for (__u32 i = 0; i < pieces; i++) {
 		__u32 next = piece(ring, i, pieces, &end);
 
@@ -129,6 +131,8 @@ static void draw_rings(struct canvas *canvas, const struct ring_view *view)
 		draw_ring(canvas, view, &view->after, ARCS_ALL, radius - 49, radius);
 		if (view->after.header.point_count > 0)
 			ring_compare(&view->before, &view->after, take_moved, &moved);
+		else
+			moved = (struct moved){canvas, view, moved.inner, moved.outer, 0, 1};
 		draw_moved(&moved);
 	} else {
 		draw_ring(canvas, view, &view->before, ARCS_ALL, radius - 90, radius);
@@ -147,7 +151,9 @@ static void draw_middle(struct canvas *canvas, const struct ring_view *view)
 			      100 * view->moved);
 		canvas_bold(canvas, false);
 		canvas_text(canvas, RING_X, RING_Y + 18, 13, CANVAS_CENTRE, "of all conversations");
-		canvas_text(canvas, RING_X, RING_Y + 34, 13, CANVAS_CENTRE, "get another home");
+		canvas_text(canvas, RING_X, RING_Y + 34, 13, CANVAS_CENTRE,
+			    view->after.header.point_count > 0 ? "get another home"
+							       : "have no home any more");
 		return;
 	}
 	canvas_bold(canvas, true);

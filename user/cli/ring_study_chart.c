@@ -273,7 +273,8 @@ static void draw_moves(struct canvas *canvas, const struct ring_study_results *r
 
 	scale(&panel, removed_p90);
 	if (results->study.replicas == 1)
-		panel.high = 110; /* removing the only one moves all */
+		panel.high =
+			150; /* removing the only one moves all; and room for the names of the lines */
 	draw_frame(&panel, "Conversations that a change of the set moves", " %");
 	mark_recommended(&panel);
 	draw_band(&panel, added_p10, added_p90, 2);

@@ -232,6 +232,8 @@ void ring_view_describe_change(const struct ring_view *view, char *text, size_t 
 {
 	if (!view->changed)
 		text[0] = '\0';
+	else if (view->after.header.point_count == 0)
+		snprintf(text, size, "Removing %s leaves no replica", view->changed);
 	else
 		snprintf(text, size,
 			 "%s %s moves %.1f %% of all conversations, all %s it; its due is %.1f %%",
