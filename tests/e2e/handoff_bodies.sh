@@ -79,5 +79,26 @@ while read -r id home; do
 	cmp -s "$scratch/stream-$id" <(for ((i = 0; i < events; i++)); do printf 'data: %s %s %d\n\n' "$home" "$id" $i; done) || wrong+=" $id"
 done <"$scratch/plan"
 is "every event of every stream came, in order, from the home of its conversation" "$wrong" ""
+
+# --- clients that give up ---------------------------------------------------------------------------------------
+charged() { warmpath replica list --json | jq '[.. | .requests? // empty] | add // 0'; }
+nothing_is_charged() { [ "$(charged)" = 0 ]; }
+
+aborted=()
+given_back=$(counter note_request_failed)
+for ((i = 1; i <= 24; i++)); do
+	id=$(sed -n "$((i % 12 + 1))s/ .*//p" "$scratch/plan")
+	case $((i % 3)) in
+	0) asked=("http://$api4:8000/events?count=1000&interval=20") ;;
+	1) asked=(--limit-rate 1M --data-binary "@$scratch/body" "http://[$api6]:8000/upload") ;;
+	2) asked=(--limit-rate 1M "http://$api4:8000/files/f67108864") ;;
+	esac
+	timeout "1.$((10 + 3 * i))" tools/lab exec client curl -sS -N -o /dev/null -H "x-conversation-id: $id" "${asked[@]}" 2>/dev/null &
+	aborted+=($!)
+done
+wait "${aborted[@]}"
+check "clients give up: their requests end without a full answer" [ $(($(counter note_request_failed) - given_back)) -gt 12 ]
+check "clients give up in mid-upload, in mid-stream, in mid-download: nothing stays charged" wait_until 10 nothing_is_charged
+is "and nothing of it was a timeout" "$(counter note_request_timed_out)" 0
 is "nothing is left charged" "$(warmpath replica list --json | jq '[.. | .requests? // empty] | add // 0')" 0
 http_servers_stop
