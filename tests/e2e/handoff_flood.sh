@@ -38,7 +38,7 @@ for mode in native tc; do
 	wait_until 5 all_opened
 	entries >"$scratch/before"
 	handshakes=$(counter answered_handshake)
-	in_host client-1 "$build/tests/e2e/syn_flood" eth0 "$mac" $api4 8000 $count >"$scratch/flood"
+	in_host client-1 "$build/tests/e2e/frame_flood" eth0 "$mac" $api4 8000 $count >"$scratch/flood"
 	note "$mode: $(cat "$scratch/flood")"
 	answered=$(($(counter answered_handshake) - handshakes))
 	# the rest found the queue of the link full, as floods do
