@@ -13,8 +13,8 @@
 #include "agent/health_check.h"
 #include "agent/transfers.h"
 
-#define HEALTH_CHECKS_MAX	  64 /* at once */
-#define HEALTH_APPLY_MILLISECONDS 20 /* verdicts that come together change the rings once */
+#define HEALTH_CHECKS_MAX	  512 /* at once */
+#define HEALTH_APPLY_MILLISECONDS 20  /* verdicts that come together change the rings once */
 
 /* What is to become of a replica. */
 struct health_outcome {
