@@ -106,6 +106,9 @@ configure --metrics '"192.0.2.7"' | sed 's/vnodes: 100/vnodes: 50/' >"$run/agent
 matches "an address that is not this machine's is named" "$(warmpath reload 2>&1)" 'metrics cannot be given at 192.0.2.7:9798: '
 is "and nothing is changed" "$(warmpath status --json | jq '.services[] | select(.name == "chat") | .points > 150')" true
 is "the port before answers on" "$(status http://127.0.0.1:9799/metrics)" 200
+configure --metrics '"0.0.0.0", "::"' >"$run/agent.yaml"
+warmpath reload >/dev/null
+is "all addresses of the machine" "$(status http://10.0.1.1:9798/metrics) $(status 'http://[fd00:1::1]:9798/metrics')" "200 200"
 tools/lab config --services chat,api >"$run/agent.yaml"
 warmpath reload >/dev/null
-is "switched off, nobody listens" "$(status http://127.0.0.1:9799/metrics)" 000
+is "switched off, nobody listens" "$(status http://127.0.0.1:9799/metrics) $(status http://127.0.0.1:9798/metrics)" "000 000"

@@ -3,6 +3,7 @@
  * From YAML to struct config, led by the schema table: for each mapping of the document every key must be in the table and
  * every key of the table must be in the mapping; each value is checked against its row.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -110,6 +111,16 @@ static bool read_scalar(const struct schema_key *key, const yaml_node_t *node, v
 	return schema_read_text(key, text, target);
 }
 
+static bool read_wildcard(const char *text, struct address *address)
+{
+	memset(address, 0, sizeof(*address));
+	if (strcmp(text, "0.0.0.0") == 0)
+		address->word[2] = htonl(0xffff);
+	else if (strcmp(text, "::") != 0)
+		return false;
+	return true;
+}
+
 static void read_addresses(struct reader *reader, const struct place *place,
 			   const struct schema_key *key, const yaml_node_t *node)
 {
@@ -146,6 +157,10 @@ static void read_addresses(struct reader *reader, const struct place *place,
 			continue;
 		}
 		address->prefix_length = 128;
+		if (key->wildcards_allowed && read_wildcard(text, &address->address)) {
+			addresses->count++;
+			continue;
+		}
 		if (address_parse(text, &address->address,
 				  key->prefixes_allowed ? &address->prefix_length : NULL, &error)) {
 			config_problem(reader->problems, reader->name, node_line(entry),

@@ -103,6 +103,7 @@ const struct schema_key config_schema[] = {
 	 .kind = SCHEMA_ADDRESSES,
 	 AT(config, metrics.addresses),
 	 RANGE(0, CONFIG_METRICS_ADDRESSES_MAX),
+	 .wildcards_allowed = true,
 	 .description = "addresses of this machine at which they are given; [] for nowhere"},
 	{.path = "metrics.port",
 	 .kind = SCHEMA_NUMBER,

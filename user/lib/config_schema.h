@@ -46,11 +46,12 @@ struct schema_key {
 	const struct schema_choice *choices;
 	bool none_allowed; /* the word `none`: a number becomes none_value, a path the empty string */
 	uint64_t none_value;
-	const char *none_word; /* texts: stands for the empty one in place of "none" */
-	const char *form;      /* texts: what is allowed */
-	bool prefixes_allowed; /* addresses */
-	size_t count_offset;   /* lists: where the number of items is kept */
-	size_t line_offset;    /* lists: where an item keeps its line */
+	const char *none_word;	/* texts: stands for the empty one in place of "none" */
+	const char *form;	/* texts: what is allowed */
+	bool prefixes_allowed;	/* addresses */
+	bool wildcards_allowed; /* addresses: 0.0.0.0 and :: stand for all of this machine */
+	size_t count_offset;	/* lists: where the number of items is kept */
+	size_t line_offset;	/* lists: where an item keeps its line */
 
 	/* The key exists only where its sibling `only_with` has the word `only_with_word`, or one of several: "a, b or c". */
 	const char *only_with;

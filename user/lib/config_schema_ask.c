@@ -118,7 +118,9 @@ const char *schema_allowed(const struct schema_key *key, char *text, size_t size
 	case SCHEMA_ADDRESSES:
 		snprintf(text, size, "a list of %llu to %llu IPv4 or IPv6 addresses%s",
 			 (unsigned long long)key->minimum, (unsigned long long)key->maximum,
-			 key->prefixes_allowed ? ", or IPv6 prefixes" : "");
+			 key->prefixes_allowed	  ? ", or IPv6 prefixes"
+			 : key->wildcards_allowed ? "; 0.0.0.0 and :: are all of this machine"
+						  : "");
 		break;
 	case SCHEMA_WORDS:
 		snprintf(text, size,
