@@ -253,7 +253,14 @@ static int make_room(const struct datapath *datapath, struct attachment *attachm
 	log_warning("interface %s: replacing the XDP program %s (id %u), as forced",
 		    attachment->name, name, program);
 	remove_foreign(attachment->index, kind, program);
-	return 0;
+	if (current_kind(attachment->index, &program) == ATTACHED_NOT)
+		return 0;
+	/* A link of another process is found by its id alone, which takes CAP_SYS_ADMIN: a running agent has given that up. */
+	return error_set(
+		error, -EBUSY,
+		"the XDP program of interface %s is held by a link of another process: end that "
+		"process, or start warmpathd with --force",
+		attachment->name);
 }
 
 /* --- attaching --------------------------------------------------------------------------------------------------- */
