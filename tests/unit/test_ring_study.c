@@ -56,10 +56,10 @@ static void test_published_bands(void **state)
 		{100, 1.32, 0.04}, {150, 1.26, 0.03},  {160, 1.25, 0.03}, {256, 1.19, 0.02},
 		{500, 1.13, 0.02}, {1000, 1.09, 0.02},
 	};
-	const struct ring_study study = make_study(200, 3);
-
 	(void)state;
 	for (size_t i = 0; i < sizeof(published) / sizeof(published[0]); i++) {
+		/* large rings are alike, and fewer of them have the same median */
+		const struct ring_study study = make_study(published[i].vnodes > 300 ? 40 : 200, 3);
 		struct ring_study_row row;
 
 		run(&study, published[i].vnodes, &row);
@@ -125,7 +125,7 @@ static void test_recommendation(void **state)
 static void test_recommendation_is_out_of_reach(void **state)
 {
 	static const __u32 heavy[] = {RING_WEIGHT_MAX, RING_WEIGHT_MAX};
-	struct ring_study study = make_study(3, 1);
+	struct ring_study study = make_study(1, 1); /* one: its last ring has a million points */
 	struct ring_study_row row;
 	struct error error;
 
