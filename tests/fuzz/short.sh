@@ -1,28 +1,32 @@
 #!/bin/bash
-# Fuzzes each target for a few seconds from its seeds: long enough to notice a parser that was broken, not to look for deep faults. For
-# those: FUZZ_SECONDS=3600 tests/fuzz/short.sh. What was found new is kept in $BUILD/fuzz/NAME, so that a next run goes on from there.
+# Fuzzes each target from its seeds, with as many inputs as show that a parser was broken, always the same ones. To look for deep faults, with
+# other inputs each time: FUZZ_SECONDS=3600 tests/fuzz/short.sh. What that finds new is kept in $BUILD/fuzz/NAME, so that a next run goes on from there.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=${BUILD:-build}
-seconds=${FUZZ_SECONDS:-10}
+seconds=${FUZZ_SECONDS-}
 number=0 failed=0
 
 for target in "$build"/tests/fuzz/fuzz_*; do
 	case $target in *.d | *.o | *'*') continue ;; esac
 	name=$(basename "$target")
 	found=$build/fuzz/$name
+	if [ -z "$seconds" ]; then
+		found=$build/fuzz/short/$name
+		rm -rf "$found"
+	fi
 	mkdir -p "$found"
 	seeds=tests/fuzz/corpus/${name#fuzz_}
 	dictionary=tests/fuzz/${name#fuzz_}
 	dictionary=${dictionary%%_*}.dict
 	number=$((number + 1))
-	arguments=(-max_total_time="$seconds" -timeout=5 -rss_limit_mb=2048 -verbosity=1 -artifact_prefix="$found/"
-		-print_final_stats=1)
+	arguments=(-timeout=20 -rss_limit_mb=2048 -verbosity=1 -artifact_prefix="$found/" -print_final_stats=1)
+	if [ -n "$seconds" ]; then arguments+=(-max_total_time="$seconds"); else arguments+=(-seed=1 -runs=30000 -max_total_time=60); fi
 	[ -f "$dictionary" ] && arguments+=(-dict="$dictionary")
 	if "$target" "${arguments[@]}" "$found" "$seeds" >"$found.log" 2>&1; then
 		runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$found.log")
 		if [ "${runs:-0}" -gt 1000 ]; then
-			echo "ok $number - $name: $runs inputs in $seconds s"
+			echo "ok $number - $name: $runs inputs${seconds:+ in $seconds s}"
 			continue
 		fi
 	fi
