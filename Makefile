@@ -207,7 +207,7 @@ analyze: all
 test-kubernetes: deps
 	$(MAKE) all
 	./tests/kubernetes/server
-	./tests/run tests/kubernetes/run.sh
+	TEST_TIMEOUT=1800 ./tests/run tests/kubernetes/run.sh
 
 kernels: all test-programs
 	./tests/kernels/run

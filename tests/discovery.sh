@@ -75,3 +75,7 @@ become() {
 
 source_value() { warmpath service show chat --json | jq -r ".services[0].discovery[0].$1"; }
 state_is() { [ "$(source_value state)" = "$1" ]; }
+
+# the log of warmpathd
+log_lines() { wc -l <"$run/agent.log"; }
+complained() { tail -n "+$1" "$run/agent.log" | grep -qE "$2"; } # from-line pattern

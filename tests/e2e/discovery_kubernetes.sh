@@ -12,8 +12,6 @@ run=$(tools/lab path run)
 # --- what warmpathd makes of it ------------------------------------------------------------------------------
 
 # fails DESCRIPTION REGULAR-EXPRESSION [COMMAND...]: the command has warmpathd complain so, and the replicas stay
-log_lines() { wc -l <"$run/agent.log"; }
-complained() { tail -n "+$1" "$run/agent.log" | grep -qE "$2"; } # from-line pattern
 fails() {
 	local before from
 	before=$(members) from=$(($(log_lines) + 1))

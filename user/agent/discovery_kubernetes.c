@@ -94,6 +94,10 @@ static void begin_list(struct kubernetes_work *work)
 /* The version is too old. How often that happens in a row is counted apart: after a long absence of the server it is no failure. */
 static void list_again(struct kubernetes_work *work)
 {
+	if (!work->listing) /* else pages of a list have become too old: it begins anew */
+		log_info(
+			"service %s: %s: what came after version %s is not known any more (410): listed anew",
+			work->source->service, work->source->title, work->slices.version);
 	begin_list(work);
 	ask_after(work, backoff_next(&work->expirations, 0));
 }
