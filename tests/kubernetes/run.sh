@@ -225,7 +225,9 @@ slice llm-4 IPv4 llm-0=10.0.2.10 llm-1=10.0.2.11
 slice llm-6 IPv6 llm-0=fd00:2::10 llm-1=fd00:2::11
 become "slices of v1" "$m0" "$m1"
 check "v1 is listed" asked_more list v1 200 0
-check "and watched" wait_until 20 asked_more watch v1 200 0
+# of a registered resource the log tells the beginning of a watch when it is received, its status when it ends
+watched_v1() { jq -r 'select(.verb == "watch" and (.requestURI | contains("/v1/"))) | .user.username // ""' "$scratch/audit.log" | grep -q warmpath-router; }
+check "and watched" wait_until 20 watched_v1
 slice llm-4 IPv4 llm-0=10.0.2.10 llm-1=10.0.2.11=terminating
 slice llm-6 IPv6 llm-0=fd00:2::10 llm-1=fd00:2::11=terminating
 become "and followed" "$m0" "llm-1 draining 10.0.2.11,fd00:2::11"
