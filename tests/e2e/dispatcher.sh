@@ -82,8 +82,8 @@ fi
 
 late=$(in_host router xdp-loader status eth0 | awk '$1 == "=>" && $2 == 90 { print $4 }')
 [ -e "$run/xdp-dispatcher.o" ] && export LIBXDP_OBJECT_PATH=$run
-check "another program can leave" in_host router xdp-loader unload -i "$late" eth0
-check "another can come" in_host router xdp-loader load -m native -s xdp -P 60 eth0 "$build/tools/veth-pass.bpf.o"
+check "another program can leave" in_host router xdp-loader unload -v -i "$late" eth0
+check "another can come" in_host router xdp-loader load -v -m native -s xdp -P 60 eth0 "$build/tools/veth-pass.bpf.o"
 is "warmpath stays where it is" "$(chain eth0 | awk '{print $2, NF}')" "warmpath_router_xdp 3"
 unset LIBXDP_OBJECT_PATH
 serves "after others came and went"

@@ -147,9 +147,8 @@ static int add_to_either(const struct attachments *attachments, struct attachmen
 		dispatcher_object_drop();
 	else
 		log_info(
-			"this kernel does not take the dispatcher of this libxdp: using %s/xdp-dispatcher.o; to add "
-			"programs beside warmpath, set LIBXDP_OBJECT_PATH=%s for xdp-loader",
-			directory, directory);
+			"this kernel does not take the dispatcher of this libxdp: using %s/xdp-dispatcher.o",
+			directory);
 	return result;
 }
 
@@ -166,8 +165,11 @@ int attach_dispatched(const struct attachments *attachments, struct attachment *
 	} else {
 		/* For a moment both are there: what the first has rewritten means nothing to the second. */
 		result = add_to_either(attachments, attachment, error);
-		if (!result && old)
+		if (old && (!result || result == -EBUSY || result == -EOPNOTSUPP))
 			xdp_program__detach(old, attachment->index, XDP_MODE_NATIVE, 0);
+		/* Where the old one cannot move to another dispatcher it has to go first; packets go past the router for a moment. */
+		if (old && (result == -EBUSY || result == -EOPNOTSUPP))
+			result = add_to_either(attachments, attachment, error);
 	}
 	if (chain)
 		xdp_multiprog__close(chain);

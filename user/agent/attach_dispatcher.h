@@ -26,7 +26,8 @@ bool attach_dispatched_is_ours(const struct datapath *datapath, int index, __u32
 
 /*
  * Adds the router program to the interface's dispatcher in native mode. If a former agent's is there it is left as it is if it is the same
- * program on the same maps, else the new one is added before the old one is taken away. 0 or a negative errno with a sentence.
+ * program on the same maps, else the new one is added before the old one is taken away, or after it where the kernel does not let the old
+ * one move to another dispatcher. 0 or a negative errno with a sentence.
  */
 int attach_dispatched(const struct attachments *attachments, struct attachment *attachment,
 		      struct error *error);
