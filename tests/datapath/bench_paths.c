@@ -533,14 +533,10 @@ static void add_stream(void)
 }
 
 /* The lines of putting back are of no interest to a reader. */
-static void print(void)
+static void print_lines(FILE *file, bool json)
 {
 	double floor = bench.lines[0].nanoseconds;
 
-	if (!bench.json)
-		printf("Minimum of %d interleaved rounds of %d runs. A test run that does nothing: %.1f ns.\n\n"
-		       "%-56s %9s %9s\n",
-		       bench.rounds, bench.runs, floor, "", "ns", "x floor");
 	for (int i = 1; i < bench.count; i++) {
 		const struct bench_line *line = &bench.lines[i];
 		double alone;
@@ -548,12 +544,28 @@ static void print(void)
 		if (line->base < 0)
 			continue;
 		alone = line->nanoseconds - bench.lines[line->base].nanoseconds;
-		if (bench.json)
-			printf("{\"what\": \"%s\", \"nanoseconds\": %.1f, \"floor\": %.1f}\n",
-			       line->what + strspn(line->what, " "), alone, floor);
+		if (json)
+			fprintf(file,
+				"{\"what\": \"%s\", \"nanoseconds\": %.1f, \"floor\": %.1f}\n",
+				line->what + strspn(line->what, " "), alone, floor);
 		else
-			printf("%-56s %9.1f %9.2f\n", line->what, alone, alone / floor);
+			fprintf(file, "%-56s %9.1f %9.2f\n", line->what, alone, alone / floor);
 	}
+}
+
+static void print(void)
+{
+	FILE *file = bench_output(&bench);
+
+	if (file) {
+		print_lines(file, true);
+		fclose(file);
+	}
+	if (!bench.json)
+		printf("Minimum of %d interleaved rounds of %d runs. A test run that does nothing: %.1f ns.\n\n"
+		       "%-56s %9s %9s\n",
+		       bench.rounds, bench.runs, bench.lines[0].nanoseconds, "", "ns", "x floor");
+	print_lines(stdout, bench.json);
 }
 
 /* Dialogues assert as tests do: outside of one, a failure ends the program. */

@@ -32,6 +32,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'j':
 		bench->json = true;
 		return 0;
+	case 'o':
+		bench->output = argument;
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -44,6 +47,7 @@ void bench_options(struct bench *bench, const char *documentation, int argc, cha
 		{"runs", 'n', "NUMBER", 0, "Runs of each program in a round", 0},
 		{"processor", 'c', "NUMBER", 0, "Processor to run on (the last one)", 0},
 		{"json", 'j', NULL, 0, "Print a JSON object for each line", 0},
+		{"output", 'o', "FILE", 0, "Write them to a file, besides what is printed", 0},
 		{0},
 	};
 	const struct argp argp = {.options = options, .parser = parse, .doc = documentation};
@@ -131,26 +135,42 @@ int bench_run(struct bench *bench, const struct bench_line **failed)
 	return 0;
 }
 
-static void print_json(const struct bench *bench)
+FILE *bench_output(const struct bench *bench)
+{
+	FILE *file = bench->output ? fopen(bench->output, "we") : NULL;
+
+	if (file || !bench->output)
+		return file;
+	fprintf(stderr, "%s: %s cannot be written: %s\n", program_invocation_short_name,
+		bench->output, strerror(errno));
+	exit(1);
+}
+
+static void print_json(const struct bench *bench, FILE *file)
 {
 	for (int i = 0; i < bench->count; i++) {
 		const struct bench_line *line = &bench->lines[i];
 
-		printf("{\"what\": \"%s\", \"nanoseconds\": %.2f",
-		       line->what + strspn(line->what, " +"), line->nanoseconds);
+		fprintf(file, "{\"what\": \"%s\", \"nanoseconds\": %.2f",
+			line->what + strspn(line->what, " +"), line->nanoseconds);
 		if (line->base >= 0)
-			printf(", \"alone\": %.2f",
-			       line->nanoseconds - bench->lines[line->base].nanoseconds);
-		puts("}");
+			fprintf(file, ", \"alone\": %.2f",
+				line->nanoseconds - bench->lines[line->base].nanoseconds);
+		fputs("}\n", file);
 	}
 }
 
 void bench_print(const struct bench *bench)
 {
 	double floor = bench->lines[0].nanoseconds;
+	FILE *file = bench_output(bench);
 
+	if (file) {
+		print_json(bench, file);
+		fclose(file);
+	}
 	if (bench->json) {
-		print_json(bench);
+		print_json(bench, stdout);
 		return;
 	}
 	printf("Minimum of %d interleaved rounds of %d runs; \"alone\" is without the line that it builds on.\n\n",

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define BENCH_LINES_MAX 128
 
@@ -35,13 +36,14 @@ struct bench {
 	int runs;
 	int processor; /* -1: the last one */
 	bool json;
+	const char *output; /* file for the objects of JSON, besides what is printed; NULL: none */
 	/* Called before a line is measured, and after: 0, or a negative errno that ends it all. Either may be NULL. */
 	int (*prepare)(void *context, const struct bench_line *line);
 	int (*check)(void *context, const struct bench_line *line);
 	void *context;
 };
 
-/* Reads --rounds, --runs, --processor and --json into `bench`, whose values are the defaults; pins the process. Ends it on wrong ones. */
+/* Reads --rounds, --runs, --processor, --json and --output into `bench`, whose values are the defaults; pins the process. Ends it on wrong ones. */
 void bench_options(struct bench *bench, const char *documentation, int argc, char **argv);
 
 /* Adds a line; `what` is copied. Returns its number. Ends the process if there is no room. */
@@ -50,7 +52,10 @@ int bench_add(struct bench *bench, const char *what, struct bench_line line);
 /* Measures all lines. 0, or a negative errno: -EPROTO if a verdict was wrong; *failed is the line then. */
 int bench_run(struct bench *bench, const struct bench_line **failed);
 
-/* The table, or an object of JSON a line. */
+/* The table, or an object of JSON a line; the latter into the file as well. */
 void bench_print(const struct bench *bench);
+
+/* The file for JSON, to be closed; NULL if none is wanted. Ends the process if it cannot be written. */
+FILE *bench_output(const struct bench *bench);
 
 #endif /* TOOLS_BENCH_H */
