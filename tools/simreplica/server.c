@@ -219,6 +219,8 @@ void connection_close(struct connection *connection)
 	if (connection->closing)
 		return;
 	connection->closing = true;
+	/* It takes the loop a turn to close: what arrives meanwhile must not begin another job. */
+	uv_read_stop((uv_stream_t *)&connection->tcp);
 	if (connection->job)
 		job_abandon(connection->job);
 	if (connection->replay)
