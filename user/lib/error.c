@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "lib/error.h"
 
+#undef error_set
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
