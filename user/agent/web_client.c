@@ -128,6 +128,8 @@ static void set_options(struct web_transfer *transfer, const struct web_request 
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, "warmpathd/" WARMPATH_VERSION);
 	curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* not what the environment says */
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	/* the thread that resolves a name is left behind at the end: waiting for it would hold up the event loop */
+	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_SECONDS);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_SECONDS);
