@@ -49,6 +49,7 @@ struct reported_load {
 	struct transfers *transfers;
 	uv_timer_t tick;
 	unsigned int running;
+	__u32 first; /* slot to look at first, so that slow ones do not keep others from being asked */
 	unsigned int seed;
 	struct foreign_load foreign[REPLICAS_MAX];
 	struct asked replicas[REPLICAS_MAX];
@@ -131,6 +132,8 @@ static void correct(struct reported_load *loads, __u32 slot, __u32 own_before)
 	/* One of ours may have come or gone while it was asked: it is not to be taken for one of others. */
 	if (own_before > own)
 		own = own_before;
+	if (reported > REPLICA_LOAD_MAX)
+		reported = REPLICA_LOAD_MAX;
 	others = reported > own ? (__u32)(reported - own) : 0;
 	set_foreign(loads, slot, others, others ? others * usual_tokens(loads, asked->service) : 0);
 }
@@ -240,7 +243,10 @@ static void on_tick(uv_timer_t *timer)
 	struct reported_load *loads = timer->data;
 	uint64_t now = uv_now(&loads->agent->loop);
 
-	for (__u32 slot = 0; slot < REPLICAS_MAX; slot++) {
+	__u32 first = loads->first;
+
+	for (__u32 i = 0; i < REPLICAS_MAX; i++) {
+		__u32 slot = (first + i) % REPLICAS_MAX;
 		const struct config_reported_load *settings;
 		struct asked *asked = &loads->replicas[slot];
 
@@ -250,8 +256,10 @@ static void on_tick(uv_timer_t *timer)
 		if (!settings || is_stale(loads, slot))
 			set_foreign(loads, slot, 0, 0);
 		if (settings && !asked->reading && asked->due <= now &&
-		    loads->running < AT_ONCE_MAX)
+		    loads->running < AT_ONCE_MAX) {
 			ask(loads, slot, settings);
+			loads->first = (slot + 1) % REPLICAS_MAX;
+		}
 	}
 }
 
