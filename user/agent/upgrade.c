@@ -102,7 +102,12 @@ static void on_patience_lost(uv_timer_t *timer)
 	struct upgrade *upgrade = timer->data;
 
 	upgrade->too_late = true;
-	uv_process_kill(&upgrade->process, SIGKILL);
+	/* somebody else may hold its standard error open, and will not be waited for */
+	upgrade->heard = true;
+	if (upgrade->ended)
+		answer_when_all_is_known(upgrade);
+	else
+		uv_process_kill(&upgrade->process, SIGKILL);
 }
 
 static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
