@@ -155,6 +155,10 @@ fi
 finds "node-local: no server where a replica should be" warning listeners 'nothing listens at 10.0.2.10 port 8001' router \
 	-c "$(changed "$router" 's/^shape: .*/shape: node-local/')"
 finds "node-local: a replica that is another machine" problem replica 'llm-0 at 10.0.2.10 is not on this machine' router -c "$scratch/changed.yaml"
+finds "the same with the id at an offset, whose connections are handed over as well" warning listeners 'nothing listens at 10.0.2.10 port 8001' router \
+	-c "$(changed "$router" 's/^shape: .*/shape: node-local/
+		s/from: header/from: offset/; /^      names: /d; s/key_bytes: .*/offset: 8/
+		s/trust_token_headers: .*/length: 16\n      prompt_tokens_offset: none\n      max_tokens_offset: none/')"
 tools/lab servers stop llm-0
 for id in conv-1 conv-2 conv-3 conv-4; do
 	in_client curl -sS -o /dev/null --max-time 5 -H "x-conversation-id: $id" "http://$api4:8000/" 2>/dev/null

@@ -130,7 +130,7 @@ static void take_parts(struct doctor *doctor)
 	doctor->inline_ = doctor->routes && config->shape == SHAPE_INLINE;
 	for (unsigned int i = 0; i < config->service_count; i++)
 		doctor->hands_over |=
-			doctor->routes && config->services[i].id_from == ID_FROM_HEADER;
+			doctor->routes && config_service_is_handed_over(&config->services[i]);
 	doctor->takes_over = !doctor->routes || (doctor->hands_over && !doctor->inline_);
 }
 

@@ -30,7 +30,7 @@ struct doctor {
 	/* parts that this machine has */
 	bool routes;	 /* role router */
 	bool inline_;	 /* and the replicas are other machines */
-	bool hands_over; /* routes HTTP requests by a header */
+	bool hands_over; /* routes TCP connections by what they carry */
 	bool takes_over; /* connections are made here, for servers on this machine */
 
 	json_t *findings;

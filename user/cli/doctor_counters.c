@@ -74,7 +74,7 @@ static bool read_handoff_counters(const char *pin_path, struct handoff_counters 
 	__u32 first = 0;
 	bool read;
 
-	snprintf(path, sizeof(path), "%s/v1/handoff_counters", pin_path);
+	snprintf(path, sizeof(path), "%s/" WARMPATH_LAYOUT_DIRECTORY "/handoff_counters", pin_path);
 	map = bpf_obj_get(path);
 	if (map < 0 || cpus < 1)
 		return false;

@@ -146,7 +146,7 @@ static void check_servers(struct doctor *doctor, const struct listeners *listene
 	for (unsigned int i = 0; i < config->service_count; i++) {
 		const struct config_service *service = &config->services[i];
 
-		if (service->id_from != ID_FROM_HEADER)
+		if (!config_service_is_handed_over(service))
 			continue;
 		for (unsigned int j = 0; j < service->replica_count; j++) {
 			const struct config_replica *replica = &service->replicas[j];

@@ -60,7 +60,8 @@ static void check_loaded(struct doctor *doctor)
 	__u32 first = 0;
 	int map;
 
-	snprintf(path, sizeof(path), "%s/v1/handoff_keys", doctor->config->pin_path);
+	snprintf(path, sizeof(path), "%s/" WARMPATH_LAYOUT_DIRECTORY "/handoff_keys",
+		 doctor->config->pin_path);
 	map = bpf_obj_get(path);
 	if (map < 0) {
 		if (doctor->status)
