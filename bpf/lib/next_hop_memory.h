@@ -19,7 +19,7 @@
 const volatile __u64 next_hop_memory = 100000000;
 
 #define NEXT_HOP_QUESTION_WORDS \
-	13 /* of struct bpf_fib_lookup, up to and with the destination address */
+	13 /* of struct bpf_fib_lookup, up to the link addresses; the last, where VLANs would be, is 0 */
 struct remembered_next_hop {
 	__u32 question[NEXT_HOP_QUESTION_WORDS]; /* without the packet's size */
 	__u32 interface;
