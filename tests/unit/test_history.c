@@ -176,6 +176,32 @@ static void test_moves_by_load(void **state)
 	assert_moved(decide(world, 2, 1), "llm-2", MOVE_returned, "at its home");
 }
 
+/* Who has just refused a connection is left out by the data path, whatever the reason of the decision is called then. */
+static void test_moves_by_refusal(void **state)
+{
+	struct world *world = *state;
+	struct event_refusal refusal = {
+		.header = {.service = SERVICE, .nanoseconds = 5000000000ULL},
+		.replica = 1,
+		.cause = REFUSAL_RESET,
+	};
+
+	decide(world, 1, 1);
+	decide(world, 2, 1);
+	decide(world, 3, 2);
+	history_refusal(world->history, &refusal);
+	refusal.replica = 2;
+	refusal.cause = REFUSAL_ABORTED;
+	history_refusal(world->history, &refusal);
+	world->event.decision.home = 3;
+	world->event.header.nanoseconds = 5900000000ULL;
+	assert_moved(decide(world, 1, 3), "llm-1", MOVE_refused, "llm-1 had just refused");
+	assert_moved(decide(world, 3, 3), "llm-2", MOVE_ring, "its home is another one");
+	world->event.header.nanoseconds = 6100000000ULL;
+	assert_moved(decide(world, 2, 3), "llm-1", MOVE_ring, "its home is another one");
+	assert_int_equal(history_totals(world->history, SERVICE)->refusals, 2);
+}
+
 static void test_moves_by_memory(void **state)
 {
 	struct world *world = *state;
@@ -252,6 +278,7 @@ int main(void)
 		TEST(test_buckets_and_limit),
 		TEST(test_moves_by_membership),
 		TEST(test_moves_by_load),
+		TEST(test_moves_by_refusal),
 		TEST(test_moves_by_memory),
 		TEST(test_moves_by_policy),
 		TEST(test_anonymous),

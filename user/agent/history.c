@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <warmpath/contact.h>
 
 #include "lib/policy.h"
 
@@ -19,6 +20,8 @@ struct history {
 	__u64 sequence; /* of the newest */
 	struct history_totals totals[SERVICES_MAX];
 	struct history_replica replicas[REPLICAS_MAX];
+	__u64 refused
+		[REPLICAS_MAX]; /* when the slot's replica last refused a connection; coarse monotonic clock */
 };
 
 struct history *history_new(void)
@@ -103,7 +106,17 @@ static bool keeps_conversations(enum routing_policy policy)
 	       policy == POLICY_LLM_AWARE;
 }
 
-static enum move_cause find_cause(const struct history_entry *last,
+/* Did the data path leave the replica out of this decision, as it had just refused a connection (contact.h)? */
+static bool was_refusing(const struct history *history, __u32 slot,
+			 const struct event_decision *now)
+{
+	__u64 refused = history->refused[slot];
+
+	return refused && now->header.nanoseconds >= refused &&
+	       now->header.nanoseconds - refused < CONTACT_AVOIDED_NANOSECONDS;
+}
+
+static enum move_cause find_cause(const struct history *history, const struct history_entry *last,
 				  const struct event_decision *now, const struct replica *from)
 {
 	const struct event_decision *before = last->event;
@@ -114,6 +127,8 @@ static enum move_cause find_cause(const struct history_entry *last,
 		return MOVE_policy;
 	if (from->state != REPLICA_ACTIVE)
 		return MOVE_gone;
+	if (was_refusing(history, before->decision.replica, now))
+		return MOVE_refused;
 	if (decision->reason == REASON_overflow || decision->reason == REASON_fallback_least_loaded)
 		return MOVE_overloaded;
 	if (decision->home != before->decision.home)
@@ -148,7 +163,8 @@ static void compare(struct history *history, struct history_entry *entry,
 		return;
 	memcpy(entry->from_name, before->replica_name, sizeof(entry->from_name));
 	entry->from_state = replicas[before->event->decision.replica].state;
-	entry->cause = find_cause(before, entry->event, &replicas[before->event->decision.replica]);
+	entry->cause = find_cause(history, before, entry->event,
+				  &replicas[before->event->decision.replica]);
 	history->replicas[before->event->decision.replica].moves_out++;
 	replica->moves_in++;
 }
@@ -218,13 +234,17 @@ const struct history_entry *history_completion(struct history *history,
 void history_refusal(struct history *history, const struct event_refusal *event)
 {
 	history->totals[event->header.service % SERVICES_MAX].refusals++;
-	if (event->replica < REPLICAS_MAX)
-		history->replicas[event->replica].refusals++;
+	if (event->replica >= REPLICAS_MAX)
+		return;
+	history->replicas[event->replica].refusals++;
+	if (event->cause == REFUSAL_RESET)
+		history->refused[event->replica] = event->header.nanoseconds;
 }
 
 void history_reset_replica(struct history *history, __u32 slot)
 {
 	memset(&history->replicas[slot], 0, sizeof(history->replicas[slot]));
+	history->refused[slot] = 0;
 }
 
 const struct history_totals *history_totals(const struct history *history, __u32 service)
@@ -270,6 +290,9 @@ void history_explain_move(const struct history_entry *entry, char *text, size_t 
 	switch (entry->cause) {
 	case MOVE_gone:
 		snprintf(text, size, "%s %s", from, state_clause(entry->from_state));
+		return;
+	case MOVE_refused:
+		snprintf(text, size, "%s had just refused a connection", from);
 		return;
 	case MOVE_restarted:
 		snprintf(text, size,

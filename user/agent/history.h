@@ -19,6 +19,7 @@
 #define WARMPATH_MOVE_CAUSES(X)                                                                \
 	X(none, "")                                                                            \
 	X(gone, "left")		  /* the replica before takes no new conversations any more */ \
+	X(refused, "refused")	  /* the replica before has just refused a connection */       \
 	X(restarted, "restarted") /* it has lost its cache, so the conversation goes home */   \
 	X(unanswered,                                                                          \
 	  "unanswered") /* the request before had no answer (yet), so nothing is cached */     \
