@@ -335,14 +335,3 @@ void top_model_free(struct top_model *model)
 	json_decref(model->now);
 	model->before = model->now = NULL;
 }
-
-const char *top_column_name(enum top_column column)
-{
-	static const char *const names[] = {
-		[TOP_NAME] = "name",	 [TOP_LOAD] = "load",	[TOP_REQUESTS] = "requests",
-		[TOP_TOKENS] = "tokens", [TOP_RATE] = "rate",	[TOP_HITS] = "hits",
-		[TOP_SHARE] = "share",	 [TOP_MOVES] = "moves",
-	};
-
-	return names[column];
-}

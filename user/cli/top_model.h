@@ -89,6 +89,4 @@ void top_model_next_service(struct top_model *model, int step);
 
 void top_model_free(struct top_model *model);
 
-const char *top_column_name(enum top_column column);
-
 #endif /* WARMPATH_CLI_TOP_MODEL_H */

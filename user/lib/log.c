@@ -23,11 +23,6 @@ void log_set_level(enum log_level level)
 	shown_level = level;
 }
 
-enum log_level log_get_level(void)
-{
-	return shown_level;
-}
-
 void log_set_library_details(int shown)
 {
 	library_details = shown;

@@ -19,7 +19,6 @@ enum log_level {
 
 /* The most talkative level that is shown; LOG_LEVEL_INFO until set. */
 void log_set_level(enum log_level level);
-enum log_level log_get_level(void);
 
 /* Shows also what the libraries say below their warnings (only at LOG_LEVEL_DEBUG). */
 void log_set_library_details(int shown);
