@@ -19,6 +19,7 @@
  *     delay MILLISECONDS     waits so long before each answer to a list
  *     token TOKEN            requires this one (- none)
  *     refuse STATUS COUNT [RETRY-AFTER]   answers the next COUNT requests with this status
+ *     endless on|off         says of each page of a list that another one follows
  *     silent on|off          takes requests without a word of an answer
  *     expire                 forgets the past: older versions get 410
  *     version v1 on|off      whether discovery.k8s.io/v1 is there
@@ -72,6 +73,7 @@ static unsigned int delay_milliseconds;
 static char token[256] = "-";
 static int refuse_status, refuse_count, refuse_retry;
 static bool silent, has_v1 = true;
+static bool endless;
 
 /* --- sending ------------------------------------------------------------------------------------------------------- */
 
@@ -230,7 +232,7 @@ static void answer_list(struct client *client, bool beta)
 {
 	unsigned int limit = query_number(client->request, "&limit=", 500);
 	unsigned int from = query_number(client->request, "&continue=", 0), i;
-	bool last = from + limit >= slice_count;
+	bool last = !endless && from + limit >= slice_count;
 	char *body = NULL;
 	size_t size;
 	FILE *out = open_memstream(&body, &size);
@@ -241,7 +243,7 @@ static void answer_list(struct client *client, bool beta)
 		beta ? "v1beta1" : "v1", version);
 	if (!last)
 		fprintf(out, ",\"continue\":\"%u\",\"remainingItemCount\":%u", from + limit,
-			slice_count - from - limit);
+			slice_count > from + limit ? slice_count - from - limit : 0);
 	fprintf(out, "},\"items\":[");
 	for (i = from; i < slice_count && i < from + limit; i++) {
 		char *text = with_version(slices[i].object, slices[i].version, beta);
@@ -411,6 +413,8 @@ static void take_command(char *line)
 		sscanf(words, "%d %d %d", &refuse_status, &refuse_count, &refuse_retry);
 	else if (strcmp(command, "silent") == 0)
 		silent = strcmp(words, "on") == 0;
+	else if (strcmp(command, "endless") == 0)
+		endless = strcmp(words, "on") == 0;
 	else if (strcmp(command, "expire") == 0)
 		forget_past();
 	else if (strcmp(command, "version") == 0)

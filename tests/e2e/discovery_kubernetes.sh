@@ -147,6 +147,10 @@ check "it was a status" test "$(requests 'watch v1 410')" -ge 1
 recovers "410 as a status"
 fails "ERROR 500 in the stream" 'the watch has ended with an error: too old resource version' api error 500
 recovers "ERROR 500 in the stream"
+api endless on
+fails "a list without an end" 'the list has no end: more than 256 pages' eval 'api expire; api error 410'
+api endless off
+recovers "a list without an end"
 fails "a line that is no event" 'is not a JSON object' api garbage
 recovers "a line that is no event"
 

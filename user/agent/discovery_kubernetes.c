@@ -48,6 +48,7 @@ struct kubernetes_work {
 	unsigned int version; /* index into `versions` */
 	bool listing;
 	char next[KUBERNETES_CONTINUE_SIZE];
+	unsigned int pages;	       /* of the list, so far */
 	struct kubernetes_slices list; /* not complete yet */
 	struct kubernetes_slices slices;
 
@@ -88,6 +89,7 @@ static void begin_list(struct kubernetes_work *work)
 {
 	work->listing = true;
 	work->next[0] = '\0';
+	work->pages = 0;
 	kubernetes_slices_clear(&work->list);
 }
 
@@ -250,6 +252,12 @@ static void end_list_page(struct kubernetes_work *work)
 	if (kubernetes_slices_list(&work->list, work->source->settings.port_name, work->body,
 				   work->body_length, work->next, &error)) {
 		error_set(&sentence, 0, "%s: %s", work->access.server, error.text);
+		fail(work, 0, sentence.text);
+		return;
+	}
+	if (work->next[0] && ++work->pages > KUBERNETES_SLICES_MAX) {
+		error_set(&sentence, 0, "%s: the list has no end: more than %d pages",
+			  work->access.server, KUBERNETES_SLICES_MAX);
 		fail(work, 0, sentence.text);
 		return;
 	}
