@@ -332,8 +332,9 @@ int agent_start(struct agent *agent, struct error *error)
 
 	if (result)
 		return result;
-	/* while there are the privileges for it */
-	quiet_close_open(&agent->quiet_close);
+	/* while there are the privileges for it; elsewhere no connection leaves anything behind */
+	if (agent->config->role == ROLE_ROUTER && agent->config->shape == SHAPE_INLINE)
+		quiet_close_open(&agent->quiet_close);
 	datapath_time_configure(agent->config->metrics.datapath_time);
 	clock_gettime(CLOCK_MONOTONIC, &agent->started);
 	clock_gettime(CLOCK_REALTIME, &agent->loaded);
