@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "agent/text_hash.h"
 #include "lib/address.h"
 #include "lib/config_schema.h"
 
@@ -43,13 +44,12 @@ __u32 health_process_of_header(const char *line, size_t length, __u32 process)
 		if (length <= name || strncasecmp(line, start_headers[i], name) != 0)
 			continue;
 		if (!process)
-			process = 2166136261U; /* FNV-1a */
+			process = TEXT_HASH_START;
 		for (at = name; at < length; at++) {
-			if (strchr(" \t\r\n", line[at]))
-				continue;
-			process = (process ^ (unsigned char)line[at]) * 16777619U;
+			if (!strchr(" \t\r\n", line[at]))
+				process = text_hash_add(process, &line[at], 1);
 		}
-		return process ? process : 1;
+		return text_hash_end(process);
 	}
 	return process;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/text_hash.h"
 #include "lib/address.h"
 
 #define MESSAGE_LENGTH_MAX 200
@@ -33,16 +34,9 @@ void kubernetes_message(const json_t *status, char message[256])
 	message[i] = '\0';
 }
 
-/* FNV-1a: whether two UIDs are the same is all that is asked of it. */
 static __u32 hash_uid(const char *uid)
 {
-	__u32 hash = 2166136261u;
-
-	if (!uid)
-		return 0;
-	for (; *uid; uid++)
-		hash = (hash ^ (unsigned char)*uid) * 16777619u;
-	return hash ? hash : 1;
+	return uid ? text_hash_end(text_hash_add(TEXT_HASH_START, uid, strlen(uid))) : 0;
 }
 
 /* --- ports ------------------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/text_hash.h"
+
 #define COUNT_MAX 1e9 /* of requests: what is beyond is no number of them */
 
 enum number {
@@ -40,15 +42,6 @@ void reported_begin(struct reported_reader *reader, enum load_source source)
 	reader->found.cache_usage = -1;
 }
 
-static __u32 hash_text(const char *text, size_t length)
-{
-	__u32 hash = 2166136261U; /* FNV-1a */
-
-	for (size_t i = 0; i < length; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 16777619U;
-	return hash ? hash : 1;
-}
-
 static void take_number(struct reported_reader *reader, enum number number, const char *text)
 {
 	struct reported_metrics *found = &reader->found;
@@ -71,7 +64,7 @@ static void take_number(struct reported_reader *reader, enum number number, cons
 			found->cache_usage = value < 1 ? value : 1;
 		break;
 	case NUMBER_START:
-		found->process = hash_text(text, end - text);
+		found->process = text_hash_end(text_hash_add(TEXT_HASH_START, text, end - text));
 		break;
 	}
 }
