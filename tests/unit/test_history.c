@@ -274,16 +274,11 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		TEST(test_order_and_completion),
-		TEST(test_buckets_and_limit),
-		TEST(test_moves_by_membership),
-		TEST(test_moves_by_load),
-		TEST(test_moves_by_refusal),
-		TEST(test_moves_by_memory),
-		TEST(test_moves_by_policy),
-		TEST(test_anonymous),
-		TEST(test_cached_tokens),
-		TEST(test_names_stay),
+		TEST(test_order_and_completion), TEST(test_buckets_and_limit),
+		TEST(test_moves_by_membership),	 TEST(test_moves_by_load),
+		TEST(test_moves_by_refusal),	 TEST(test_moves_by_memory),
+		TEST(test_moves_by_policy),	 TEST(test_anonymous),
+		TEST(test_cached_tokens),	 TEST(test_names_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
