@@ -8,6 +8,7 @@
 #define WARMPATH_BPF_CONNECTION_DECIDE_H
 
 #include "connection_head.h"
+#include "connection_send.h"
 #include "connection_step.h"
 #include "id.h"
 #include "ring.h"
@@ -134,8 +135,13 @@ __noinline int connection_hash(struct packet_context *context, __u32 service)
 	entry = connection_planned(plan, &scratch->flow_key);
 	if (!entry)
 		return OUTCOME_drop_internal;
-	plan->request.pinned =
-		(entry->flags & CONNECTION_OWNED) && !plan->may_move ? entry->replica + 1 : 0;
+	plan->request.pinned = 0;
+	if ((entry->flags & CONNECTION_OWNED) && !plan->may_move) {
+		/* a connection that was idle for hours: its owner's slot may be another service's by now */
+		if (!connection_owner_exists(entry))
+			return connection_plan_refusal(plan, 503);
+		plan->request.pinned = entry->replica + 1;
+	}
 	plan->request.anonymous = plan->is_keyless && head->request.key_length == 0;
 	decide_sizes(&plan->request, &head->request, settings, service_settings);
 	return STEP_DECIDE;

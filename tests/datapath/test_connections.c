@@ -227,6 +227,26 @@ static void a_pinned_request_is_charged_to_a_replica_that_is_drained(void **unus
 	assert_int_equal(world_set_state(DIALOGUE_API, position, REPLICA_ACTIVE), 0);
 }
 
+/* Nothing is charged to a slot that nobody holds any more, or that another service holds by now. */
+static void a_pinned_request_whose_owner_is_gone_is_charged_to_none(void **unused)
+{
+	struct dialogue dialogue = handed_connect(42034);
+	const struct world_replica *owner =
+		handed_first(&dialogue, "POST / HTTP/1.1\r\nx-conversation-id: conv1\r\n"
+					"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+	size_t position = owner - dialogue_services[DIALOGUE_API].replicas;
+	struct segment segment;
+
+	(void)unused;
+	handed_serve(&dialogue, owner, OK_ANSWER);
+	assert_int_equal(world_set_state(DIALOGUE_API, position, REPLICA_UNUSED), 0);
+	segment = dialogue_send(&dialogue, ACK | PSH, handed_request_to_other(owner, NULL));
+	dialogue_expect(&segment, answered_unavailable);
+	assert_int_equal(segment.counters[NOTE_note_request_pinned], 0);
+	assert_int_equal(handed_charge(owner), 0);
+	assert_int_equal(world_set_state(DIALOGUE_API, position, REPLICA_ACTIVE), 0);
+}
+
 /* --- others on the way ------------------------------------------------------------------------------------------- */
 
 /* The client has a connection of its own to the replica, from the same port: none of it is taken for the service's. */
@@ -300,6 +320,8 @@ int main(void)
 		cmocka_unit_test_setup(what_cannot_be_followed_is_pinned_and_charged_to_its_owner,
 				       handed_forget),
 		cmocka_unit_test_setup(pipelined_requests_stay, handed_forget),
+		cmocka_unit_test_setup(a_pinned_request_whose_owner_is_gone_is_charged_to_none,
+				       handed_forget),
 		cmocka_unit_test_setup(a_pinned_request_is_charged_to_a_replica_that_is_drained,
 				       handed_forget),
 		cmocka_unit_test_setup(a_direct_connection_from_the_same_port_is_left_alone,
