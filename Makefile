@@ -33,6 +33,8 @@ VERSION := 0.1.0
 
 ARCH := $(shell uname -m | sed -e 's/x86_64/x86/' -e 's/aarch64/arm64/')
 MULTIARCH := $(shell $(CC) -print-multiarch 2>/dev/null)
+# for the targets that do everything by themselves
+JOBS ?= $(shell nproc)
 
 WARNINGS := -Wall -Wextra -Werror
 CFLAGS ?= -O2 -g
@@ -178,16 +180,16 @@ deps:
 	./tools/deps
 
 demo: deps
-	$(MAKE) all
+	$(MAKE) -j$(JOBS) all
 	./tools/demo
 
 experiment: deps
-	$(MAKE) all
+	$(MAKE) -j$(JOBS) all
 	./tools/experiment --policy bounded --policy llm-aware --profile quick --seeds 1-10 \
 		--model tools/models/qwen-0.5b-cpu.json --slots 1 --out $(BUILD)/experiment
 
 test: deps
-	$(MAKE) all test-programs
+	$(MAKE) -j$(JOBS) all test-programs
 	./tests/run
 
 # Everything in user space once more, in a folder of its own, with sanitizers that end a program at the first fault. SANITIZE_TESTS: levels or files.
@@ -205,7 +207,7 @@ analyze: all
 
 # A real API server: built once, from Debian's sources (tests/kubernetes/server says what that takes).
 test-kubernetes: deps
-	$(MAKE) all
+	$(MAKE) -j$(JOBS) all
 	./tests/kubernetes/server
 	TEST_TIMEOUT=1800 ./tests/run tests/kubernetes/run.sh
 
