@@ -111,23 +111,53 @@ static void fail(struct connection *connection, const char *reason, int error)
 	disconnect(connection);
 }
 
-/* Takes the next of --ports, those in use aside. */
-static void bind_port(int descriptor)
+static int new_socket(void)
+{
+	int descriptor = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int on = 1;
+
+	if (descriptor < 0)
+		err(2, "socket");
+	setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	return descriptor;
+}
+
+/* Another socket in the place of this one. */
+static void renew(int descriptor)
+{
+	int another = new_socket();
+
+	if (dup3(another, descriptor, O_CLOEXEC) < 0)
+		err(2, "dup3");
+	close(another);
+}
+
+/*
+ * Connects from the next of --ports, those in use aside: taken by somebody else, or by a connection of ours whose last acknowledgement is
+ * still on its way. Returns what connect() does.
+ */
+static int connect_from_port(int descriptor)
 {
 	struct sockaddr_storage local = {.ss_family = address.ss_family};
 	/* sin_port and sin6_port are in the same place */
 	in_port_t *port = &((struct sockaddr_in *)&local)->sin_port;
 	unsigned int range = last_port - first_port + 1;
-	int on = 1;
 
-	setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	for (unsigned int tries = 0; tries < range; tries++) {
 		unsigned int number = next_port++ % range;
 
 		*port = htons(first_port + number);
 		if (bind(descriptor, (struct sockaddr *)&local, address_length) == 0) {
-			port_uses[number]++;
-			return;
+			int result =
+				connect(descriptor, (struct sockaddr *)&address, address_length);
+
+			if (result == 0 || errno != EADDRNOTAVAIL) {
+				port_uses[number]++;
+				return result;
+			}
+			/* a socket cannot be bound again */
+			renew(descriptor);
 		}
 	}
 	errx(2, "none of the local ports is free");
@@ -135,18 +165,16 @@ static void bind_port(int descriptor)
 
 static bool make_connection(struct connection *connection)
 {
-	int on = 1;
+	int result;
 
-	connection->descriptor =
-		socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (connection->descriptor < 0)
-		err(2, "socket");
-	setsockopt(connection->descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	connection->descriptor = new_socket();
 	opened++;
 	if (last_port)
-		bind_port(connection->descriptor);
-	if (connect(connection->descriptor, (struct sockaddr *)&address, address_length) &&
-	    errno != EINPROGRESS) {
+		result = connect_from_port(connection->descriptor);
+	else
+		result = connect(connection->descriptor, (struct sockaddr *)&address,
+				 address_length);
+	if (result && errno != EINPROGRESS) {
 		fail(connection, "connecting", errno);
 		return false;
 	}
