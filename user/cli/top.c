@@ -332,6 +332,7 @@ static int show_once(struct top *top)
 {
 	const struct timespec pause = {.tv_sec = (time_t)top->interval,
 				       .tv_nsec = (long)(fmod(top->interval, 1) * 1e9)};
+	const char *wanted = getenv("COLUMNS");
 	struct winsize size;
 	struct error error;
 	struct frame frame;
@@ -348,8 +349,8 @@ static int show_once(struct top *top)
 	if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 &&
 	    size.ws_col >= TOP_COLUMNS_LEAST)
 		columns = size.ws_col;
-	else if (getenv("COLUMNS") && atoi(getenv("COLUMNS")) >= TOP_COLUMNS_LEAST)
-		columns = atoi(getenv("COLUMNS")) < 1000 ? atoi(getenv("COLUMNS")) : 1000;
+	else if (wanted && atoi(wanted) >= TOP_COLUMNS_LEAST)
+		columns = atoi(wanted) < 1000 ? atoi(wanted) : 1000;
 	tell_time(&top->screen);
 	if (!frame_make(&frame, top_screen_rows(&top->model) + TOP_ROWS_LEAST, columns,
 			!top->ascii))
