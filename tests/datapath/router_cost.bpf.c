@@ -37,34 +37,33 @@ static __always_inline struct kept *kept_get(void)
 	return bpf_map_lookup_elem(&kept_heads, &first);
 }
 
-/* How much of it is kept; at least 1, for the verifier's sake. */
-static __always_inline __u32 kept_size(const struct kept *kept)
-{
-	__u32 size = kept->size;
-
-	return size < 1 ? 1 : size > KEPT ? KEPT : size;
-}
-
 static __always_inline struct kept *keep(struct xdp_md *context)
 {
 	struct kept *kept = kept_get();
+	__u32 size;
 
 	if (!kept)
 		return NULL;
 	kept->length = bpf_xdp_get_buff_len(context);
 	kept->size = kept->length < KEPT ? kept->length : KEPT;
 	WARMPATH_BARRIER(kept);
-	return bpf_xdp_load_bytes(context, 0, kept->bytes, kept_size(kept)) ? NULL : kept;
+	size = kept->size;
+	if (!warmpath_size_within(&size, KEPT))
+		return NULL;
+	return bpf_xdp_load_bytes(context, 0, kept->bytes, size) ? NULL : kept;
 }
 
 /* An answer may be shorter or longer than what it answers. */
 static __always_inline int restore(struct xdp_md *context, struct kept *kept)
 {
 	int grown = (int)bpf_xdp_get_buff_len(context) - (int)kept->length;
+	__u32 size = kept->size;
 
 	if (grown && bpf_xdp_adjust_tail(context, -grown))
 		return -1;
-	return bpf_xdp_store_bytes(context, 0, kept->bytes, kept_size(kept));
+	if (!warmpath_size_within(&size, KEPT))
+		return -1;
+	return bpf_xdp_store_bytes(context, 0, kept->bytes, size);
 }
 
 /* Makes another packet of the one in hand. Checksums stay as they are: a router adjusts them, and checks none. */

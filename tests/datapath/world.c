@@ -63,6 +63,19 @@ static const char network_script[] =
 	"ip route add blackhole 10.0.5.0/24\n"
 	"ip route add blackhole fd00:5::/64\n";
 
+bool world_kernel_has(const char *function)
+{
+	FILE *symbols = fopen("/proc/kallsyms", "r");
+	char line[512], name[256];
+	bool found = false;
+
+	while (symbols && !found && fgets(line, sizeof(line), symbols))
+		found = sscanf(line, "%*s %*s %255s", name) == 1 && strcmp(name, function) == 0;
+	if (symbols)
+		fclose(symbols);
+	return found;
+}
+
 int world_make(void)
 {
 	FILE *shell;

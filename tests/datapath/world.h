@@ -46,6 +46,9 @@ struct run {
 int world_make(void);
 void world_destroy(void);
 
+/* Has the kernel this function for programs? A name of its symbol table. Root only, others see none. */
+bool world_kernel_has(const char *function);
+
 /* How many entries tables of flows have in programs loaded from now on. */
 void world_set_table_size(uint32_t entries);
 
