@@ -31,6 +31,7 @@ struct handoff_segment {
 	struct mark_subject subject;
 	__u32 network_offset;
 	__u32 transport_offset;
+	__u32 end;	   /* of the datagram: the frame may be longer */
 	__u32 mac_low;	   /* identification or flow label */
 	__be32 first_word; /* IPv6: version, class, label */
 	__be16 identification;
@@ -76,6 +77,7 @@ static __always_inline int handoff_read_ipv4(struct __sk_buff *skb, __u32 offset
 	    (ip->frag_off & bpf_htons(HANDOFF_FRAGMENT)))
 		return -ENOENT;
 	segment->network_offset = offset;
+	segment->end = ip->tot_len ? offset + bpf_ntohs(ip->tot_len) : skb->len;
 	segment->transport_offset = offset + ip->ihl * 4;
 	segment->identification = ip->id;
 	segment->mac_low = bpf_ntohs(ip->id);
@@ -98,6 +100,9 @@ static __always_inline int handoff_read_ipv6(struct __sk_buff *skb, __u32 offset
 	segment->ipv6 = true;
 	segment->network_offset = offset;
 	segment->transport_offset = offset + sizeof(*ip);
+	/* 0: more than fits into the field, as a device or receive offload may make */
+	segment->end =
+		ip->payload_len ? segment->transport_offset + bpf_ntohs(ip->payload_len) : skb->len;
 	segment->first_word = *(const __be32 *)ip;
 	segment->mac_low = bpf_ntohl(segment->first_word) & ((1u << MARK_MAC_LOW_BITS_6) - 1);
 	for (int i = 0; i < 4; i++) {
@@ -149,7 +154,8 @@ static __always_inline int handoff_read_once(struct __sk_buff *skb, struct hando
 		return -ENOENT;
 	segment->header_length = tcp->doff * 4;
 	if (segment->header_length < sizeof(*tcp) ||
-	    segment->transport_offset + segment->header_length > skb->len)
+	    segment->transport_offset + segment->header_length > skb->len ||
+	    segment->transport_offset + segment->header_length > segment->end)
 		return -EINVAL;
 	segment->flags = bpf_ntohs(*(const __be16 *)((const __u8 *)tcp + HANDOFF_TCP_WORD_OFFSET));
 	segment->subject.client_port = tcp->source;
