@@ -157,19 +157,15 @@ struct health_check *health_check_new(struct transfers *transfers, health_answer
 	check->transfers = transfers;
 	check->answered = answered;
 	check->context = context;
-	check->easy = curl_easy_init();
+	check->easy = transfers_handle();
 	if (!check->easy) {
 		free(check);
 		return NULL;
 	}
-	/* A new connection each time, as a user's would be; whatever the environment says about proxies. */
+	/* A new connection each time, as a user's would be. */
 	curl_easy_setopt(check->easy, CURLOPT_FRESH_CONNECT, 1L);
 	curl_easy_setopt(check->easy, CURLOPT_FORBID_REUSE, 1L);
-	curl_easy_setopt(check->easy, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(check->easy, CURLOPT_PROXY, "");
 	curl_easy_setopt(check->easy, CURLOPT_PROTOCOLS_STR, "http");
-	curl_easy_setopt(check->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(check->easy, CURLOPT_USERAGENT, "warmpathd/" WARMPATH_VERSION);
 	curl_easy_setopt(check->easy, CURLOPT_HEADERFUNCTION, take_header);
 	curl_easy_setopt(check->easy, CURLOPT_HEADERDATA, check);
 	curl_easy_setopt(check->easy, CURLOPT_WRITEFUNCTION, take_body);

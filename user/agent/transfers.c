@@ -168,6 +168,21 @@ void transfers_close(struct transfers *transfers)
 	uv_close((uv_handle_t *)&transfers->timer, on_timer_closed);
 }
 
+CURL *transfers_handle(void)
+{
+	CURL *easy = curl_easy_init();
+
+	if (!easy)
+		return NULL;
+	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(easy, CURLOPT_USERAGENT, "warmpathd/" WARMPATH_VERSION);
+	curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* not what the environment says */
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	/* the thread that resolves a name is left behind at the end: waiting for it would hold up the event loop */
+	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+	return easy;
+}
+
 int transfers_begin(struct transfers *transfers, CURL *easy, transfer_ended ended, void *context)
 {
 	struct transfer *transfer = malloc(sizeof(*transfer));

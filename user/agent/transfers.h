@@ -24,7 +24,13 @@ int transfers_open(uv_loop_t *loop, struct transfers **transfers, struct error *
 void transfers_close(struct transfers *transfers);
 
 /*
- * Begins one. `easy` belongs to the caller, who sets everything but CURLOPT_PRIVATE, and must not free it before it has ended or been
+ * A new handle, set up as every transfer of the agent has to be: HTTP/1.1 in our name, no proxy, nothing that would hold the event loop up.
+ * The caller frees it with curl_easy_cleanup(). NULL: no memory.
+ */
+CURL *transfers_handle(void);
+
+/*
+ * Begins one. `easy` is of transfers_handle() and belongs to the caller, who sets the rest but for CURLOPT_PRIVATE, and must not free it before it has ended or been
  * cancelled. 0, or a negative errno.
  */
 int transfers_begin(struct transfers *transfers, CURL *easy, transfer_ended ended, void *context);

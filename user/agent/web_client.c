@@ -124,12 +124,6 @@ static void set_options(struct web_transfer *transfer, const struct web_request 
 
 	curl_easy_setopt(easy, CURLOPT_URL, request->url);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(easy, CURLOPT_USERAGENT, "warmpathd/" WARMPATH_VERSION);
-	curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* not what the environment says */
-	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-	/* the thread that resolves a name is left behind at the end: waiting for it would hold up the event loop */
-	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, KEEPALIVE_SECONDS);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_SECONDS);
@@ -160,7 +154,7 @@ int web_client_get(struct transfers *transfers, const struct web_request *reques
 		return error_set(error, -ENOMEM, "not enough memory");
 	transfer->transfers = transfers;
 	transfer->request = *request;
-	transfer->easy = curl_easy_init();
+	transfer->easy = transfers_handle();
 	if (!transfer->easy || set_token(transfer, request->bearer_token))
 		goto no_memory;
 	set_options(transfer, request);
