@@ -1,94 +1,15 @@
 # shellcheck shell=bash
-# Common to the end-to-end tests, to be sourced by them: TAP, a lab of the test's own, warmpathd in it, cleaning up.
+# Common to the end-to-end tests, to be sourced by them: TAP (tests/tap.sh), a lab of the test's own, warmpathd in it, cleaning up.
 # The lab is called $WARMPATH_LAB-NAME-OF-THE-TEST, so that tests may run side by side; what an earlier run that crashed left of
 # it is removed by `tools/lab up`.
 
-set -u
-cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-build=${BUILD:-build}
+# shellcheck source=tests/tap.sh
+. "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 WARMPATH_LAB=${WARMPATH_LAB:-warmpath}-$(basename "$0" .sh)
 export WARMPATH_LAB BUILD=$build
 WARMPATH_SOCKET=$(tools/lab path run)/control.sock
 export WARMPATH_SOCKET
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/$WARMPATH_LAB.XXXXXX")
-test_count=0 failure_count=0 status=0 missing=
-
-# --- TAP ---------------------------------------------------------------------------------------------------
-
-note() { # text, also of many lines, on standard input if there are no arguments
-	if [ $# -gt 0 ]; then echo "# $*"; else sed 's/^/# /'; fi
-}
-
-ok() { # description
-	test_count=$((test_count + 1))
-	echo "ok $test_count - $*"
-}
-
-not_ok() { # description
-	test_count=$((test_count + 1))
-	failure_count=$((failure_count + 1))
-	echo "not ok $test_count - $*"
-}
-
-skip() { # feature, description
-	test_count=$((test_count + 1))
-	echo "ok $test_count - $2 # SKIP $1"
-}
-
-# check DESCRIPTION COMMAND...: passes if the command succeeds; its output is shown if not
-check() {
-	local description=$1
-	shift
-	if "$@" >"$scratch/output" 2>&1; then
-		ok "$description"
-	else
-		note "failed: $*"
-		note <"$scratch/output"
-		not_ok "$description"
-		return 1
-	fi
-}
-
-# is DESCRIPTION GOT EXPECTED
-is() {
-	if [ "$2" = "$3" ]; then
-		ok "$1"
-	else
-		printf 'got:      %s\nexpected: %s\n' "$2" "$3" | note
-		not_ok "$1"
-		return 1
-	fi
-}
-
-# matches DESCRIPTION GOT EXTENDED-REGULAR-EXPRESSION
-matches() {
-	if grep -qE -- "$3" <<<"$2"; then
-		ok "$1"
-	else
-		printf 'got:      %s\nexpected: /%s/\n' "$2" "$3" | note
-		not_ok "$1"
-		return 1
-	fi
-}
-
-# same DESCRIPTION FILE EXPECTED-FILE
-same() {
-	if diff "$3" "$2" >"$scratch/output" 2>&1; then
-		ok "$1"
-	else
-		echo "$(grep -c '^<' "$scratch/output") lines of what is expected (<) are not so (>), the first ones:" | note
-		grep '^<' "$scratch/output" | head -n 5 | note
-		grep '^>' "$scratch/output" | head -n 5 | note
-		not_ok "$1"
-		return 1
-	fi
-}
-
-# Gives up: without what failed here the rest makes no sense.
-bail() {
-	not_ok "$*"
-	exit 1
-}
+missing=
 
 # --- cleaning up -------------------------------------------------------------------------------------------
 
@@ -103,13 +24,9 @@ clean_up() {
 	# shellcheck disable=SC2046 # a list of process ids
 	kill $(jobs -p) 2>/dev/null
 	tools/lab down
-	rm -rf "$scratch"
-	echo "1..$test_count"
-	[ "$failure_count" = 0 ]
+	tap_end
 }
 trap 'status=$?; clean_up || status=1; exit $status' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
 
 # --- lab and warmpathd -------------------------------------------------------------------------------------
 
@@ -153,15 +70,6 @@ total() { # file name: a number of the last line of datagram-client's report
 
 counter() { # name: what warmpath has counted
 	warmpath counters --json | jq -r --arg name "$1" '.. | objects | select(has($name)) | .[$name]' | head -n 1
-}
-
-wait_until() { # seconds command...
-	local deadline=$((SECONDS + $1))
-	shift
-	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -lt $deadline ] || return 1
-		sleep 0.1
-	done
 }
 
 # --- what must come out ------------------------------------------------------------------------------------

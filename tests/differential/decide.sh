@@ -1,12 +1,10 @@
 #!/bin/bash
 # The decisions of both engines against the answers of an independent implementation (tests/data/README.md): recorded runs whole, to the
 # letter, and 50 random streams of requests, answers and changes of the set for each policy and switch.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-warmpath=${BUILD:-build}/warmpath
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+warmpath=$build/warmpath
 data=tests/data/decisions
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 
 settings_of() { # variant: the arguments of `warmpath decide`
 	case $1 in
@@ -23,12 +21,6 @@ settings_of() { # variant: the arguments of `warmpath decide`
 	esac
 }
 
-number=0
-report() { # ok|not_ok description
-	number=$((number + 1))
-	if [ "$1" = ok ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
-}
-
 decide() { # variant engine <events >decisions
 	# shellcheck disable=SC2046  # a list of arguments
 	"$warmpath" decide $(settings_of "$1") --engine "$2"
@@ -41,13 +33,13 @@ recorded_runs() { # engine
 		name=${name#decisions-}
 		seed=${name%%-*}
 		variant=${name#*-}
-		zcat "$file" >"$work/expected"
-		zcat "$data/events-$seed.jsonl.gz" | decide "$variant" "$1" >"$work/got"
-		if cmp -s "$work/expected" "$work/got"; then
-			report ok "recorded run $name, engine $1"
+		zcat "$file" >"$scratch/expected"
+		zcat "$data/events-$seed.jsonl.gz" | decide "$variant" "$1" >"$scratch/got"
+		if cmp -s "$scratch/expected" "$scratch/got"; then
+			ok "recorded run $name, engine $1"
 		else
-			diff "$work/expected" "$work/got" | head -n 4
-			report not_ok "recorded run $name, engine $1"
+			diff "$scratch/expected" "$scratch/got" | head -n 4
+			not_ok "recorded run $name, engine $1"
 		fi
 	done
 }
@@ -66,38 +58,38 @@ random_streams() { # engine
 	for file in "$data"/streams-*.gz; do
 		variant=$(basename "$file" .gz)
 		variant=${variant#streams-}
-		split_streams "$file" "$work/answers-"
+		split_streams "$file" "$scratch/answers-"
 		# most of the time goes by waiting for the kernel to let go of old rings: several at once
 		for stream in $(seq 1 50); do
-			decide "$variant" "$1" <"$work/stream-$stream" >"$work/got-$stream" &
+			decide "$variant" "$1" <"$scratch/stream-$stream" >"$scratch/got-$stream" &
 			[ $((stream % 10)) != 0 ] || wait
 		done
 		wrong=0
 		for stream in $(seq 1 50); do
-			sum=$(sha256sum <"$work/got-$stream")
-			[ "${sum%% *}" = "$(cat "$work/answers-$stream.sum")" ] && continue
+			sum=$(sha256sum <"$scratch/got-$stream")
+			[ "${sum%% *}" = "$(cat "$scratch/answers-$stream.sum")" ] && continue
 			wrong=$((wrong + 1))
 			echo "# $variant, stream $stream differs"
-			first_difference "$work/got-$stream" "$work/answers-$stream"
+			first_difference "$scratch/got-$stream" "$scratch/answers-$stream"
 		done
 		if [ "$wrong" = 0 ]; then
-			report ok "50 random streams, $variant, engine $1"
+			ok "50 random streams, $variant, engine $1"
 		else
-			report not_ok "50 random streams, $variant, engine $1: $wrong differ"
+			not_ok "50 random streams, $variant, engine $1: $wrong differ"
 		fi
-		rm -f "$work"/answers-* "$work"/got-*
+		rm -f "$scratch"/answers-* "$scratch"/got-*
 	done
 }
 
 complaint() { # description wanted-sentence-part event...
 	local description=$1 wanted=$2
 	shift 2
-	printf '%s\n' "$@" | "$warmpath" decide --policy bounded >/dev/null 2>"$work/complaint"
-	if [ $? = 1 ] && grep -qF "$wanted" "$work/complaint"; then
-		report ok "$description"
+	printf '%s\n' "$@" | "$warmpath" decide --policy bounded >/dev/null 2>"$scratch/complaint"
+	if [ $? = 1 ] && grep -qF "$wanted" "$scratch/complaint"; then
+		ok "$description"
 	else
-		cat "$work/complaint"
-		report not_ok "$description"
+		cat "$scratch/complaint"
+		not_ok "$description"
 	fi
 }
 
@@ -117,16 +109,14 @@ bad_events() {
 }
 
 engines=user
-if echo '{"op":"replicas","names":["a"]}' | decide bounded kernel 2>"$work/why"; then
+if echo '{"op":"replicas","names":["a"]}' | decide bounded kernel 2>"$scratch/why"; then
 	engines="user kernel"
 else
-	number=$((number + 1))
-	echo "ok $number # SKIP engine kernel: $(cat "$work/why")"
+	skip "engine kernel: $(cat "$scratch/why")" "decisions by the engine kernel"
 fi
-split_streams "$data/streams.gz" "$work/stream-"
+split_streams "$data/streams.gz" "$scratch/stream-"
 for engine in $engines; do
 	recorded_runs "$engine"
 	random_streams "$engine"
 done
 bad_events
-echo "1..$number"

@@ -1,11 +1,8 @@
 #!/bin/bash
 # `warmpath ring walk` against recorded answers of an independent implementation of the ring: both dialects, keyed too, 1 to 64 replicas, more than
 # 100,000 ids, each ring in the recorded order of insertion and in the opposite one.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-build=${BUILD:-build}
-directory=$(mktemp -d)
-trap 'rm -rf "$directory"' EXIT INT TERM
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
 
 ids() { # case, count
 	awk -v number="$1" -v count="$2" 'BEGIN {
@@ -22,30 +19,29 @@ opposite() { # a,b,c -> c,b,a
 	tr ',' '\n' <<<"$1" | tac | paste -sd,
 }
 
-check() { # case dialect vnodes key count sha256 replicas description
-	local answer=$directory/answer sum arguments=(--dialect "$2" --vnodes "$3" --replicas "$7")
+check_walk() { # case dialect vnodes key count sha256 replicas description
+	local answer=$scratch/answer sum arguments=(--dialect "$2" --vnodes "$3" --replicas "$7")
 	if [ "$4" != - ]; then
 		# shellcheck disable=SC2059,SC2001  # the key's bytes are the format
-		printf "$(sed 's/../\\x&/g' <<<"$4")" >"$directory/key"
-		arguments+=(--hash-key-file "$directory/key")
+		printf "$(sed 's/../\\x&/g' <<<"$4")" >"$scratch/key"
+		arguments+=(--hash-key-file "$scratch/key")
 	fi
-	ids "$1" "$5" | "$build/warmpath" ring walk "${arguments[@]}" >"$answer" 2>"$directory/error"
+	ids "$1" "$5" | "$build/warmpath" ring walk "${arguments[@]}" >"$answer" 2>"$scratch/error"
 	sum=$(sha256sum <"$answer")
-	number=$((number + 1))
 	if [ "${sum%% *}" = "$6" ]; then
-		echo "ok $number - case $1: $2 x $3, $8"
+		ok "case $1: $2 x $3, $8"
 		return
 	fi
-	echo "not ok $number - case $1: $2 x $3, $8"
-	head -n "$(wc -l <"$directory/expected")" "$answer" | diff "$directory/expected" - | head -n 4 | sed 's/^/# /'
-	head -n 1 "$directory/error" | sed 's/^/# /'
+	not_ok "case $1: $2 x $3, $8"
+	head -n "$(wc -l <"$scratch/expected")" "$answer" | diff "$scratch/expected" - | head -n 4 | sed 's/^/# /'
+	head -n 1 "$scratch/error" | sed 's/^/# /'
 }
 
-number=0 ids_checked=0
+ids_checked=0
 run_case() {
 	[ -n "${current[*]:-}" ] || return
-	check "${current[@]}" "order as recorded"
-	check "${current[@]:0:6}" "$(opposite "${current[6]}")" "opposite order"
+	check_walk "${current[@]}" "order as recorded"
+	check_walk "${current[@]:0:6}" "$(opposite "${current[6]}")" "opposite order"
 	ids_checked=$((ids_checked + current[4]))
 }
 
@@ -56,17 +52,12 @@ while read -r line; do
 	'case '*)
 		run_case
 		read -r -a current <<<"${line#case }"
-		: >"$directory/expected"
+		: >"$scratch/expected"
 		;;
-	*) echo "$line" >>"$directory/expected" ;;
+	*) echo "$line" >>"$scratch/expected" ;;
 	esac
 done < <(gzip -dc tests/data/ring-walks.txt.gz)
 run_case
 
-number=$((number + 1))
-if [ "$ids_checked" -ge 100000 ]; then
-	echo "ok $number - $ids_checked ids in all"
-else
-	echo "not ok $number - only $ids_checked ids in all"
-fi
-echo "1..$number"
+[ "$ids_checked" -ge 100000 ]
+result $? "at least 100,000 ids in all: $ids_checked"

@@ -1,11 +1,9 @@
 #!/bin/bash
 # Fuzzes each target from its seeds, with as many inputs as show that a parser was broken, always the same ones. To look for deep faults, with
 # other inputs each time: FUZZ_SECONDS=3600 tests/fuzz/short.sh. What that finds new is kept in $BUILD/fuzz/NAME, so that a next run goes on from there.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-build=${BUILD:-build}
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
 seconds=${FUZZ_SECONDS-}
-number=0 failed=0
 
 for target in "$build"/tests/fuzz/fuzz_*; do
 	case $target in *.d | *.o | *'*') continue ;; esac
@@ -19,20 +17,17 @@ for target in "$build"/tests/fuzz/fuzz_*; do
 	seeds=tests/fuzz/corpus/${name#fuzz_}
 	dictionary=tests/fuzz/${name#fuzz_}
 	dictionary=${dictionary%%_*}.dict
-	number=$((number + 1))
 	arguments=(-timeout=20 -rss_limit_mb=2048 -verbosity=1 -artifact_prefix="$found/" -print_final_stats=1)
 	if [ -n "$seconds" ]; then arguments+=(-max_total_time="$seconds"); else arguments+=(-seed=1 -runs=30000 -max_total_time=60); fi
 	[ -f "$dictionary" ] && arguments+=(-dict="$dictionary")
 	if "$target" "${arguments[@]}" "$found" "$seeds" >"$found.log" 2>&1; then
 		runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$found.log")
 		if [ "${runs:-0}" -gt 1000 ]; then
-			echo "ok $number - $name: $runs inputs${seconds:+ in $seconds s}"
+			ok "$name: $runs inputs${seconds:+ in $seconds s}"
 			continue
 		fi
 	fi
-	failed=1
-	tail -n 30 "$found.log" | sed 's/^/# /'
-	echo "not ok $number - $name: see $found.log; the input that failed lies in $found/"
+	tail -n 30 "$found.log" | note
+	not_ok "$name: see $found.log; the input that failed lies in $found/"
 done
-echo "1..$number"
-[ "$number" -gt 0 ] && [ "$failed" = 0 ]
+[ "$test_count" -gt 0 ] || bail "there are targets"

@@ -1,28 +1,13 @@
 #!/bin/bash
 # The command line as a whole: each subcommand has help with an example, says what is wrong in one sentence on standard error, and ends with the
 # exit code of that kind of error: 0 done, 1 refused or failed, 2 asked wrongly, 3 no agent answers. Needs neither root nor an agent.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-build=${BUILD:-build}
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
 warmpath=$build/warmpath
-directory=$(mktemp -d)
-trap 'rm -rf "$directory"' EXIT INT TERM
-export WARMPATH_SOCKET=$directory/nobody.sock
-number=0 failed=0
+export WARMPATH_SOCKET=$scratch/nobody.sock
 
-result() { # condition's exit status, description
-	number=$((number + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $number - $2"
-	else
-		failed=1
-		sed 's/^/# /' "$directory/output" "$directory/error"
-		echo "not ok $number - $2"
-	fi
-}
-
-run() { # command...: $code, and what it says in $directory/output and $directory/error
-	"$@" >"$directory/output" 2>"$directory/error" </dev/null
+run() { # command...: $code, and what it says in $scratch/output and $scratch/error
+	"$@" >"$scratch/output" 2>"$scratch/error" </dev/null
 	code=$?
 }
 
@@ -42,14 +27,14 @@ look_at() { # words of a command
 	fi
 	seen=$((seen + 1))
 	run "$warmpath" "$@" --help
-	[ "$code" = 0 ] && [ ! -s "$directory/error" ] && grep -q "^Usage: warmpath $*" "$directory/output" &&
-		grep -qE '^Examples?:' "$directory/output" && grep -qE "^ .*warmpath $*" "$directory/output"
+	[ "$code" = 0 ] && [ ! -s "$scratch/error" ] && grep -q "^Usage: warmpath $*" "$scratch/output" &&
+		grep -qE '^Examples?:' "$scratch/output" && grep -qE "^ .*warmpath $*" "$scratch/output"
 	result $? "$*: --help with an example"
 	run "$warmpath" "$@" --no-such-option
-	[ "$code" = 2 ] && [ ! -s "$directory/output" ] && grep -q "^warmpath $*: unrecognized option '--no-such-option'" "$directory/error"
+	[ "$code" = 2 ] && [ ! -s "$scratch/output" ] && grep -q "^warmpath $*: unrecognized option '--no-such-option'" "$scratch/error"
 	result $? "$*: an unknown option is named"
-	"$warmpath" "$@" --help 2>"$directory/error" >/dev/full
-	[ $? = 1 ] && grep -q 'cannot be written: No space left' "$directory/error"
+	"$warmpath" "$@" --help 2>"$scratch/error" >/dev/full
+	[ $? = 1 ] && grep -q 'cannot be written: No space left' "$scratch/error"
 	result $? "$*: a full disk is an error"
 }
 look_at
@@ -62,11 +47,11 @@ says() { # exit code, sentence, arguments...
 	local wanted=$1 sentence=$2
 	shift 2
 	run "$warmpath" "$@"
-	[ "$code" = "$wanted" ] && [ "$(head -n 1 "$directory/error")" = "$sentence" ]
+	[ "$code" = "$wanted" ] && [ "$(head -n 1 "$scratch/error")" = "$sentence" ]
 	result $? "$*: $sentence"
 }
 
-nobody="warmpath: warmpathd is not running, or its control socket is not $directory/nobody.sock (--socket)"
+nobody="warmpath: warmpathd is not running, or its control socket is not $scratch/nobody.sock (--socket)"
 for command in status "replica list" "replica drain llm-0" "replica weight llm-0 2" "service list" "route conv1" \
 	"address conv1" "attach eth0" "detach eth0" reload upgrade "policy show" "policy set epsilon=0.5" "explain conv1" trace watch "conversation show conv1" \
 	"top --once" "ring show" "service show"; do
@@ -76,11 +61,11 @@ done
 for command in status "replica list" "route conv1" reload "policy show"; do
 	# shellcheck disable=SC2086
 	run "$warmpath" $command --json
-	[ "$code" = 3 ] && [ "$(jq -c '[.ok, (.error | length > 20)]' "$directory/output")" = '[false,true]' ]
+	[ "$code" = 3 ] && [ "$(jq -c '[.ok, (.error | length > 20)]' "$scratch/output")" = '[false,true]' ]
 	result $? "$command --json without an agent is JSON, too"
 done
 run "$warmpath" trace --json
-[ "$code" = 3 ] && [ "$(wc -l <"$directory/output")" = 1 ]
+[ "$code" = 3 ] && [ "$(wc -l <"$scratch/output")" = 1 ]
 result $? "trace --json without an agent is a line of JSON"
 says 2 "warmpath: the socket path $(printf 'x%.0s' {1..200}) is too long" --socket "$(printf 'x%.0s' {1..200})" status
 says 2 'warmpath attach: there is no mode "fast": use native, generic, tc or auto' attach eth0 -m fast
@@ -94,6 +79,3 @@ says 2 'warmpath: the weight "heavy" is not a number from 0.001 to 1000 with at 
 says 2 'warmpath: an argument is not UTF-8 text' route $'\xff'
 says 2 'warmpath: there is no subcommand "stats"; "warmpath --help" lists them' stats
 says 0 '' decide -p bounded -s name=bounded
-
-echo "1..$number"
-exit $failed

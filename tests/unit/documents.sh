@@ -1,18 +1,11 @@
 #!/bin/bash
 # What the documents name exists: counters, other documents, pictures, subcommands; and every counter is explained.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-warmpath=${BUILD:-build}/warmpath
-number=0
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+warmpath=$build/warmpath
 
 is_empty() { # description, what should not be
-	number=$((number + 1))
-	if [ -z "$2" ]; then
-		echo "ok $number - $1"
-	else
-		printf '# %s\n' "${2//$'\n'/$'\n# '}"
-		echo "not ok $number - $1"
-	fi
+	is "$1" "$2" ""
 }
 
 # --- counters ----------------------------------------------------------------------------------------------------
@@ -35,13 +28,11 @@ is_empty "every link leads somewhere" "$broken"
 
 # --- examples ---------------------------------------------------------------------------------------------------
 
-directory=$(mktemp -d)
-trap 'rm -rf "$directory"' EXIT INT TERM
-(umask 077 && head -c 32 /dev/urandom >"$directory/secret")
+(umask 077 && head -c 32 /dev/urandom >"$scratch/secret")
 wrong=
 for example in deploy/examples/*.yaml; do
-	sed "s|/etc/warmpath/secret|$directory/secret|" "$example" >"$directory/$(basename "$example")"
-	wrong+=$("${BUILD:-build}/warmpathd" --check -c "$directory/$(basename "$example")" 2>&1 >/dev/null)
+	sed "s|/etc/warmpath/secret|$scratch/secret|" "$example" >"$scratch/$(basename "$example")"
+	wrong+=$("$build/warmpathd" --check -c "$scratch/$(basename "$example")" 2>&1 >/dev/null)
 done
 is_empty "the examples are right, and state every key" "$wrong"
 
@@ -57,4 +48,3 @@ while read -r command subcommand; do
 	fi
 done < <(grep -ohE '(^|`|\$\()warmpath [a-z]+( [a-z]+)?' README.md docs/*.md | sed 's/.*warmpath //' | sort -u)
 is_empty "every subcommand that is named exists" "$unknown"
-echo "1..$number"

@@ -2,31 +2,11 @@
 # deploy/kubernetes and deploy/Containerfile: what can be known of them without a cluster. Names that refer to each other do, selectors
 # select, configurations are accepted by `warmpathd --check`, rights are no more than needed, the image has what its programs are linked with.
 # shellcheck disable=SC2016 # what jq is given has variables of its own
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-build=${BUILD:-build}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-number=0 failed=0
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
 
 # holds DESCRIPTION JQ-FILTER: of all objects
 holds() { check "$1" jq -e "$2" "$scratch/all.json"; }
-
-check() { # description command...
-	local description=$1
-	shift
-	number=$((number + 1))
-	if "$@" >"$scratch/output" 2>&1; then
-		echo "ok $number - $description"
-	else
-		sed 's/^/# /' "$scratch/output"
-		echo "not ok $number - $description"
-		failed=1
-	fi
-}
-
-# is DESCRIPTION GOT EXPECTED
-is() { check "$1 (got: $2)" [ "$2" = "$3" ]; }
 
 to_json() { # files: all their documents as one list
 	python3 -c 'import json, sys, yaml
@@ -116,5 +96,3 @@ is "libraries that the image is built with and the package is not" \
 is "the image's version is the programs'" "$(jq -r "$objects"'[named("DaemonSet")[].spec.template.spec.containers[0].image] | unique | join(" ")' "$scratch/all.json")" \
 	"warmpath:$("$build/warmpath" version 2>/dev/null | grep -oE '[0-9]+\.[0-9]+\.[0-9]+' | head -n 1 || true)"
 check "what is copied into it exists" sh -c 'sed -n "s/^COPY \([^-].*\) .*/\1/p" deploy/Containerfile | xargs ls -d'
-echo "1..$number"
-exit "$failed"

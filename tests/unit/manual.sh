@@ -1,24 +1,9 @@
 #!/bin/bash
 # The manual pages and the completion as they are installed: the pages are well formed, and nothing that the programs take is missing from them;
 # words are completed as the programs list them.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-build=${BUILD:-build}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT INT TERM
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
 export WARMPATH_SOCKET=$scratch/nobody.sock
-number=0 failed=0
-
-result() { # condition's exit status, description
-	number=$((number + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $number - $2"
-	else
-		failed=1
-		[ -s "$scratch/output" ] && sed 's/^/# /' "$scratch/output"
-		echo "not ok $number - $2"
-	fi
-}
 
 make --no-print-directory install BUILD="$build" DESTDIR="$scratch/root" >"$scratch/output" 2>&1
 result $? "make install"
@@ -31,8 +16,7 @@ for page in man1/warmpath.1 man8/warmpathd.8 man5/warmpath.yaml.5; do
 	[ -f "$man/$page" ]
 	result $? "$page is installed"
 	if ! command -v mandoc >/dev/null; then
-		number=$((number + 1))
-		echo "ok $number - $page is well formed # SKIP mandoc"
+		skip mandoc "$page is well formed"
 		continue
 	fi
 	mandoc -T lint -W warning "$man/$page" >"$scratch/output" 2>&1
@@ -107,5 +91,3 @@ completes "interfaces, and all of them" "all" warmpath detach al
 completes "a subcommand behind a socket" "reload" warmpath --socket /nowhere rel
 completes "an option of warmpathd" "--check-running" warmpathd --check-r
 completes "no names where no agent answers" "" warmpath replica drain ""
-echo "1..$number"
-exit $failed

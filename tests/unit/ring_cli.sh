@@ -1,35 +1,27 @@
 #!/bin/bash
 # The command line of `warmpath ring walk`: where ids come from, options, and a sentence and an exit code for what is wrong.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-warmpath=${BUILD:-build}/warmpath
-directory=$(mktemp -d)
-trap 'rm -rf "$directory"' EXIT INT TERM
-number=0
-
-result() { # condition's exit status, description
-	number=$((number + 1))
-	if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; fi
-}
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
+warmpath=$build/warmpath
 
 answers() { # description, expected standard output, arguments...; standard input is passed on
 	local description=$1 expected=$2 status
 	shift 2
-	"$warmpath" "$@" >"$directory/output" 2>"$directory/error"
+	"$warmpath" "$@" >"$scratch/output" 2>"$scratch/error"
 	status=$?
-	[ "$status" = 0 ] && [ "$(cat "$directory/output")" = "$expected" ] && [ ! -s "$directory/error" ]
+	[ "$status" = 0 ] && [ "$(cat "$scratch/output")" = "$expected" ] && [ ! -s "$scratch/error" ]
 	status=$?
-	[ "$status" = 0 ] || sed 's/^/# /' "$directory/output" "$directory/error"
+	[ "$status" = 0 ] || sed 's/^/# /' "$scratch/output" "$scratch/error"
 	result "$status" "$description"
 }
 
 refuses() { # exit code, part of the sentence, arguments...
 	local code=$1 sentence=$2 status
 	shift 2
-	"$warmpath" "$@" >"$directory/output" 2>"$directory/error" </dev/null
-	[ $? = "$code" ] && grep -qF -- "$sentence" "$directory/error"
+	"$warmpath" "$@" >"$scratch/output" 2>"$scratch/error" </dev/null
+	[ $? = "$code" ] && grep -qF -- "$sentence" "$scratch/error"
 	status=$?
-	[ "$status" = 0 ] || sed 's/^/# /' "$directory/error"
+	[ "$status" = 0 ] || sed 's/^/# /' "$scratch/error"
 	result "$status" "$sentence"
 }
 
@@ -51,19 +43,19 @@ answers "the published escapes of JSON" \
 	ring walk --replicas a $'\u00e9"\\\x1f\x7f'
 
 # A weight changes how many ids a replica is home to, and the others' ids only towards it.
-seq 3000 | "$warmpath" "${walk[@]}" | grep -c '\["llm-1"' >"$directory/before"
-seq 3000 | "$warmpath" "${walk[@]}" --weights llm-1=3,llm-2=1.0 | grep -c '\["llm-1"' >"$directory/after"
-before=$(cat "$directory/before") after=$(cat "$directory/after")
+seq 3000 | "$warmpath" "${walk[@]}" | grep -c '\["llm-1"' >"$scratch/before"
+seq 3000 | "$warmpath" "${walk[@]}" --weights llm-1=3,llm-2=1.0 | grep -c '\["llm-1"' >"$scratch/after"
+before=$(cat "$scratch/before") after=$(cat "$scratch/after")
 [ "$before" -gt 800 ] && [ "$before" -lt 1300 ] && [ "$after" -gt 1600 ] && [ "$after" -lt 2100 ]
 result $? "weight 3 among 1, 1: $before of 3000 before, $after after"
 
-printf 'secret' >"$directory/key"
-"$warmpath" "${walk[@]}" --hash-key-file "$directory/key" conv1 | grep -qF '"hash": "0x7b0e98587fc95488"'
+printf 'secret' >"$scratch/key"
+"$warmpath" "${walk[@]}" --hash-key-file "$scratch/key" conv1 | grep -qF '"hash": "0x7b0e98587fc95488"'
 [ $? = 1 ]
 result $? "a key changes the hash"
 
-"$warmpath" "${walk[@]}" conv1 >/dev/full 2>"$directory/error"
-[ $? = 1 ] && grep -q 'the answer cannot be written' "$directory/error"
+"$warmpath" "${walk[@]}" conv1 >/dev/full 2>"$scratch/error"
+[ $? = 1 ] && grep -q 'the answer cannot be written' "$scratch/error"
 result $? "a full disk is an error"
 
 refuses 2 'say which replicas: --replicas NAME,...' ring walk conv1
@@ -83,15 +75,14 @@ refuses 1 'the weight "1001" is not a number from 0.001 to 1000' "${walk[@]}" --
 refuses 1 'there is a weight for replica llm-9, which is not among the replicas' "${walk[@]}" --weights llm-9=1 conv1
 refuses 1 'the hash key file /nonexistent cannot be opened' "${walk[@]}" --hash-key-file /nonexistent conv1
 refuses 1 'only possible with the ring dialect llm-ring' \
-	"${walk[@]}" --dialect replica-router --hash-key-file "$directory/key" conv1
+	"${walk[@]}" --dialect replica-router --hash-key-file "$scratch/key" conv1
 refuses 1 'an id is not valid UTF-8' "${walk[@]}" $'\xff'
 
 for command in "" "ring" "ring walk" "version"; do
 	# shellcheck disable=SC2086  # words of a command
-	"$warmpath" $command --help >"$directory/output" 2>&1 && grep -q '^Usage: warmpath' "$directory/output"
+	"$warmpath" $command --help >"$scratch/output" 2>&1 && grep -q '^Usage: warmpath' "$scratch/output"
 	result $? "warmpath $command --help"
 done
 "$warmpath" ring walk --help | grep -q '^Example:'
 result $? "an example in the help"
 answers "version" '{"version": "'"$("$warmpath" version | cut -d' ' -f2)"'", "layout": 1}' version --json
-echo "1..$number"

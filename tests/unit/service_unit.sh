@@ -1,24 +1,7 @@
 #!/bin/bash
 # The unit for systemd as it is installed: systemd accepts it, and finds the service well shut in.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-build=${BUILD:-build}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-count=0 failed=0
-
-check() { # description command...
-	local description=$1
-	shift
-	count=$((count + 1))
-	if "$@" >"$scratch/output" 2>&1; then
-		echo "ok $count - $description"
-	else
-		failed=1
-		sed 's/^/# /' "$scratch/output"
-		echo "not ok $count - $description"
-	fi
-}
+# shellcheck source=tests/tap.sh
+. "$(dirname "$0")/../tap.sh"
 
 check "make install" make --no-print-directory install BUILD="$build" DESTDIR="$scratch/root"
 unit=$scratch/root/etc/systemd/system/warmpathd.service
@@ -32,8 +15,5 @@ if command -v systemd-analyze >/dev/null; then
 	check "systemd-analyze security: exposure of 2.5 at most" \
 		systemd-analyze security --offline=true --threshold=25 --no-pager "$scratch/warmpathd.service"
 else
-	count=$((count + 1))
-	echo "ok $count - systemd-analyze verify and security # SKIP systemd-analyze"
+	skip systemd-analyze "systemd-analyze verify and security"
 fi
-echo "1..$count"
-exit $failed
