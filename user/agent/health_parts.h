@@ -55,7 +55,8 @@ struct health {
 	unsigned int open_handles;
 	struct health_slot_check pool[HEALTH_CHECKS_MAX];
 	unsigned int seed;
-	bool short_of_memory; /* said once */
+	bool short_of_memory; /* a check could not be begun for want of it; said once */
+	uint64_t no_sooner;   /* in the loop's time: when that is tried again */
 	struct health_watched replicas[REPLICAS_MAX];
 };
 

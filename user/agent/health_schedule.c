@@ -2,6 +2,7 @@
 /*
  * When a check is due, and how many run at once.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "agent/health_parts.h"
@@ -10,6 +11,7 @@
 #define LATE_MAX 3 /* checks in a row that this process itself was too late for */
 #define EMPTY_MILLISECONDS \
 	1000 /* between checks, at most, while no replica of the service is active */
+#define SHORT_MILLISECONDS 500 /* without a check, where there was no memory for one */
 
 /* --- checks ------------------------------------------------------------------------------------------------------- */
 
@@ -54,6 +56,16 @@ static void on_answered(void *context, const struct health_answer *answer)
 	health_schedule(health);
 }
 
+/* Nothing is begun for a while: without that, checks that are due would be tried again and again. */
+static void fall_short(struct health *health, int why)
+{
+	if (!health->short_of_memory)
+		log_warning("replicas cannot be checked at present: %s", strerror(why));
+	health->short_of_memory = true;
+	health->no_sooner = uv_now(&health->agent->loop) + SHORT_MILLISECONDS;
+}
+
+/* NULL: as many run as may, or there is no memory. */
 static struct health_slot_check *find_free(struct health *health)
 {
 	unsigned int i;
@@ -67,6 +79,8 @@ static struct health_slot_check *find_free(struct health *health)
 		if (!slot_check->check)
 			slot_check->check =
 				health_check_new(health->transfers, on_answered, slot_check);
+		if (!slot_check->check)
+			fall_short(health, ENOMEM);
 		return slot_check->check ? slot_check : NULL;
 	}
 	return NULL;
@@ -96,21 +110,20 @@ static bool begin_check(struct health *health, __u32 slot)
 				    &watched->address, watched->port);
 	watched->begun = uv_now(&health->agent->loop);
 	watched->due = watched->begun + interval_of(health, slot);
-	if (result == 0) {
-		watched->under_way = slot_check->check;
-		return true;
+	if (result) {
+		fall_short(health, -result);
+		return false;
 	}
-	if (!health->short_of_memory)
-		log_warning("replicas cannot be checked at present: %s", strerror(-result));
-	health->short_of_memory = true;
-	return false;
+	watched->under_way = slot_check->check;
+	health->short_of_memory = false;
+	return true;
 }
 
 static void on_checks(uv_timer_t *timer)
 {
 	struct health *health = timer->data;
 	uint64_t now = uv_now(&health->agent->loop);
-	bool more = true;
+	bool more = health->no_sooner <= now;
 	__u32 slot;
 
 	for (slot = 0; slot < REPLICAS_MAX; slot++) {
@@ -129,7 +142,7 @@ static void on_checks(uv_timer_t *timer)
 
 void health_schedule(struct health *health)
 {
-	uint64_t now = uv_now(&health->agent->loop), due = UINT64_MAX;
+	uint64_t now = uv_now(&health->agent->loop), due = UINT64_MAX, check = UINT64_MAX;
 	unsigned int running = 0;
 	__u32 slot;
 
@@ -141,10 +154,14 @@ void health_schedule(struct health *health)
 		running += watched->under_way != NULL;
 		if (watched->try_again && watched->try_again < due)
 			due = watched->try_again;
-		if (!watched->under_way && watched->due < due &&
+		if (!watched->under_way && watched->due < check &&
 		    health_is_checked(health_settings(health, slot)))
-			due = watched->due;
+			check = watched->due;
 	}
+	if (check < health->no_sooner)
+		check = health->no_sooner;
+	if (check < due)
+		due = check;
 	if (due == UINT64_MAX || running == HEALTH_CHECKS_MAX)
 		uv_timer_stop(&health->checks);
 	else
