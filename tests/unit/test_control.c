@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,9 @@ struct server {
 	struct agent agent;
 	struct config config;
 	uv_async_t end;
+	uv_async_t answer_nobody;
+	sem_t answered;
+	bool somebody_was;
 	pthread_t thread;
 	char directory[64];
 };
@@ -182,7 +186,17 @@ static void on_end(uv_async_t *handle)
 	struct server *server = handle->data;
 
 	control_close(server->agent.control);
+	uv_close((uv_handle_t *)&server->answer_nobody, NULL);
 	uv_close((uv_handle_t *)handle, NULL);
+}
+
+static void on_answer_nobody(uv_async_t *handle)
+{
+	struct server *server = handle->data;
+
+	server->somebody_was =
+		control_answer_deferred(server->agent.control, 0, json_pack("{s:b}", "ok", true));
+	sem_post(&server->answered);
 }
 
 static void *serve(void *context)
@@ -209,6 +223,9 @@ static int start_server(void **state)
 	assert_int_equal(control_listen(&server->agent, &server->agent.control, &error), 0);
 	uv_async_init(&server->agent.loop, &server->end, on_end);
 	server->end.data = server;
+	uv_async_init(&server->agent.loop, &server->answer_nobody, on_answer_nobody);
+	server->answer_nobody.data = server;
+	sem_init(&server->answered, 0, 0);
 	assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
 	*state = server;
 	return 0;
@@ -223,6 +240,7 @@ static int stop_server(void **state)
 	assert_int_equal(uv_loop_close(&server->agent.loop), 0);
 	/* the socket file is gone, so the directory is empty */
 	assert_int_equal(rmdir(server->directory), 0);
+	sem_destroy(&server->answered);
 	free(server);
 	return 0;
 }
@@ -312,6 +330,21 @@ static void questions_are_answered_in_order_however_they_arrive(void **state)
 	expect_version(descriptor);
 	for (i = 0; i < strlen(VERSION_LINE); i++)
 		send_text(descriptor, &VERSION_LINE[i], 1);
+	expect_version(descriptor);
+	close(descriptor);
+}
+
+static void an_answer_for_nobody_goes_to_nobody(void **state)
+{
+	struct server *server = *state;
+	int descriptor = connect_to(server);
+
+	send_text(descriptor, VERSION_LINE, strlen(VERSION_LINE));
+	expect_version(descriptor);
+	uv_async_send(&server->answer_nobody);
+	sem_wait(&server->answered);
+	assert_false(server->somebody_was);
+	send_text(descriptor, VERSION_LINE, strlen(VERSION_LINE));
 	expect_version(descriptor);
 	close(descriptor);
 }
@@ -535,6 +568,7 @@ int main(void)
 		cmocka_unit_test(a_refusal_is_said_whatever_is_in_it),
 		WITH_SERVER(the_socket_is_private),
 		WITH_SERVER(questions_are_answered_in_order_however_they_arrive),
+		WITH_SERVER(an_answer_for_nobody_goes_to_nobody),
 		WITH_SERVER(a_bad_line_does_not_end_the_connection),
 		WITH_SERVER(arguments_of_commands_are_refused_by_name),
 		WITH_SERVER(the_longest_line_is_read_and_a_longer_one_ends_the_connection),

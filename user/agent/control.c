@@ -281,7 +281,8 @@ bool control_answer_deferred(struct control *control, unsigned long ticket, json
 {
 	struct control_client *client;
 
-	for (client = control ? control->clients : NULL; client; client = client->next) {
+	/* 0 is what clients have who wait for nothing */
+	for (client = control && ticket ? control->clients : NULL; client; client = client->next) {
 		if (client->ticket != ticket)
 			continue;
 		client->ticket = 0;

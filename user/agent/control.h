@@ -48,7 +48,7 @@ void control_publish(struct control *control, __u32 service, __u64 id_hash, json
  */
 unsigned long control_defer(struct control *control);
 
-/* Sends a deferred answer and drops the reference to it. False: the client has hung up. */
+/* Sends a deferred answer and drops the reference to it. False: the client has hung up, or there was none (ticket 0). */
 bool control_answer_deferred(struct control *control, unsigned long ticket, json_t *answer);
 
 /* control_publish() for a message about a change of a service's set, to those who follow changes. */
