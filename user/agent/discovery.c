@@ -34,20 +34,22 @@ static void drop_notes(struct found_service *service)
 {
 	unsigned int i;
 
-	for (i = 0; i < DISCOVERY_NOTES_MAX; i++) {
+	for (i = 0; i < service->note_count; i++)
 		free(service->notes[i]);
-		service->notes[i] = NULL;
-	}
 	service->note_count = 0;
+	service->notes_left_out = 0;
 }
 
 static void take_note(void *context, const char *sentence)
 {
 	struct found_service *service = context;
 
-	if (service->note_count < DISCOVERY_NOTES_MAX)
-		service->notes[service->note_count] = strdup(sentence);
-	service->note_count++;
+	char *note = service->note_count < DISCOVERY_NOTES_MAX ? strdup(sentence) : NULL;
+
+	if (note)
+		service->notes[service->note_count++] = note;
+	else
+		service->notes_left_out++;
 }
 
 /* --- the union ------------------------------------------------------------------------------------------------------ */

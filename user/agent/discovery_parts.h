@@ -17,8 +17,9 @@ struct found_service {
 	char name[SERVICE_NAME_SIZE];
 	bool changed; /* the routing has to be looked at */
 	char *notes[DISCOVERY_NOTES_MAX];
-	unsigned int note_count; /* also of those that are not kept */
-	struct error problem;	 /* why the union could not be applied */
+	unsigned int note_count;
+	unsigned int notes_left_out; /* more than are kept, or no memory */
+	struct error problem;	     /* why the union could not be applied */
 };
 
 struct discovery {

@@ -53,11 +53,10 @@ json_t *discovery_notes_json(const struct discovery *discovery, const char *serv
 	json_t *list = json_array();
 	unsigned int i;
 
-	for (i = 0; found && i < found->note_count && i < DISCOVERY_NOTES_MAX; i++)
+	for (i = 0; found && i < found->note_count; i++)
 		json_array_append_new(list, json_string(found->notes[i]));
-	if (found && found->note_count > DISCOVERY_NOTES_MAX)
-		json_array_append_new(
-			list, json_sprintf("and %u more", found->note_count - DISCOVERY_NOTES_MAX));
+	if (found && found->notes_left_out)
+		json_array_append_new(list, json_sprintf("and %u more", found->notes_left_out));
 	if (found && found->problem.text[0])
 		json_array_append_new(list, json_string(found->problem.text));
 	return list;
@@ -93,7 +92,7 @@ void discovery_check(const struct discovery *discovery,
 				service->name, service->problem.text);
 			warn(context, sentence.text);
 		}
-		for (j = 0; j < service->note_count && j < DISCOVERY_NOTES_MAX; j++) {
+		for (j = 0; j < service->note_count; j++) {
 			error_set(&sentence, 0, "service %s: discovery: %s", service->name,
 				  service->notes[j]);
 			warn(context, sentence.text);
