@@ -64,9 +64,11 @@ for command in status "replica list" "route conv1" reload "policy show"; do
 	[ "$code" = 3 ] && [ "$(jq -c '[.ok, (.error | length > 20)]' "$scratch/output")" = '[false,true]' ]
 	result $? "$command --json without an agent is JSON, too"
 done
-run "$warmpath" trace --json
-[ "$code" = 3 ] && [ "$(wc -l <"$scratch/output")" = 1 ]
-result $? "trace --json without an agent is a line of JSON"
+for command in trace watch; do
+	run "$warmpath" $command --json
+	[ "$code" = 3 ] && [ "$(wc -l <"$scratch/output")" = 1 ] && [ "$(jq .ok "$scratch/output")" = false ] && [ "$(cat "$scratch/error")" = "$nobody" ]
+	result $? "$command --json without an agent is a line of JSON, and a sentence on standard error"
+done
 says 2 "warmpath: the socket path $(printf 'x%.0s' {1..200}) is too long" --socket "$(printf 'x%.0s' {1..200})" status
 says 2 'warmpath attach: there is no mode "fast": use native, generic, tc or auto' attach eth0 -m fast
 says 2 'warmpath policy set: epsilon is "0"; allowed: a number from 0.000001 to 100 with at most 6 digits after the point' \

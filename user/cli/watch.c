@@ -186,6 +186,18 @@ static bool take(void *context, const json_t *event)
 	return watch->count == 0 || --watch->count > 0;
 }
 
+/* Until the agent ends, the events are enough, or a signal comes. */
+static int follow_one_agent(struct watch *watch)
+{
+	const struct client_options *client = &watch->plain.client;
+
+	return client_follow(client,
+			     json_pack("{s:s, s:s*, s:s*, s:b}", "command", "trace", "service",
+				       client->service, "id", watch->plain.values[0], "changes",
+				       !watch->plain.values[0]),
+			     take, watch);
+}
+
 /* Waits until an agent answers again. False: a signal came. */
 static bool wait_for_agent(const struct client_options *options)
 {
@@ -198,17 +210,11 @@ static bool wait_for_agent(const struct client_options *options)
 
 static int follow(struct watch *watch)
 {
-	const struct client_options *client = &watch->plain.client;
 	int code;
 
 	do {
-		code = client_follow(client,
-				     json_pack("{s:s, s:s*, s:s*, s:b}", "command", "trace",
-					       "service", client->service, "id",
-					       watch->plain.values[0], "changes",
-					       !watch->plain.values[0]),
-				     take, watch);
-	} while (code == EXIT_UNREACHABLE && wait_for_agent(client));
+		code = follow_one_agent(watch);
+	} while (code == EXIT_UNREACHABLE && wait_for_agent(&watch->plain.client));
 	return client_interrupted() ? EXIT_DONE : code;
 }
 
@@ -243,9 +249,9 @@ int watch_main(int argc, char **argv)
 	watch.text |= watch.terminal;
 	if (watch.plain.client.json)
 		watch.text = false;
+	/* later agents are waited for, the first is not */
 	if (!client_reachable(&watch.plain.client))
-		return client_do(&watch.plain.client, json_pack("{s:s}", "command", "version"),
-				 NULL);
+		return follow_one_agent(&watch);
 	clock_gettime(CLOCK_MONOTONIC, &watch.started);
 	client_catch_signals();
 	code = follow(&watch);
