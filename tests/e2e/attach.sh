@@ -117,6 +117,7 @@ tools/lab agent start
 other_pins=$pins-other
 sed "s#^pin_path:.*#pin_path: $other_pins#; s#^control_socket:.*#control_socket: $run/other.sock#" "$scratch/good.yaml" >"$run/other.yaml"
 other() { "$build/warmpath" --socket "$run/other.sock" "$@"; }
+# shellcheck disable=SC2120 # check passes some
 start_other() { # options: in the background, until it answers
 	in_host router "$build/warmpathd" -c "$run/other.yaml" "$@" >"$run/other.log" 2>&1 &
 	wait_until 10 "$build/warmpath" --socket "$run/other.sock" status
@@ -167,6 +168,24 @@ is "nothing is left of it" "$(xdp_of eth0)" ""
 tools/lab agent start
 is "the first one notices that it is no longer attached, and attaches" "$(attached eth0) $(xdp_of eth0)" "native xdp"
 works "and works"
+
+# --- by force, while the agent runs: a link of another process is found only with rights that it has given up --------------
+
+warmpath detach eth1 >/dev/null
+sed -i '/name: eth0/,+1d' "$run/other.yaml"
+# shellcheck disable=SC2119 # none here
+start_other
+refused "another agent's link, while this one runs" "another warmpathd, with pin_path $other_pins, serves interface eth1 .* take its place with --force" \
+	warmpath attach eth1 --mode native
+refused "forced by somebody who may not" "is held by a link of another process, which takes CAP_SYS_ADMIN to replace: end that process, or let root call \`warmpath attach eth1 --force\`" \
+	setpriv --bounding-set -sys_admin --inh-caps -sys_admin "$build/warmpath" attach eth1 --mode native --force
+is "then the other has it still" "$("$build/warmpath" --socket "$run/other.sock" status --json | jq -r '.interfaces[].attached')" native
+is "forced by root it is replaced" "$(warmpath attach eth1 --mode native --force)" "attached (native)"
+is "by this one's program" "$(attached eth1) $(xdp_of eth1)" "native xdp"
+works "which works"
+other detach all >/dev/null
+wait_until 5 test ! -e "$other_pins"
+is "and stays when the other goes" "$(attached eth1) $(xdp_of eth1)" "native xdp"
 
 # --- what is taken away from outside comes back --------------------------------------------------------------------------
 

@@ -5,11 +5,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <linux/if_link.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/log.h"
+#include "lib/xdp_links.h"
 #include "router_xdp.skel.h"
 
 #define PROGRAM_MAPS_MAX 64
@@ -200,11 +202,7 @@ bool attach_xdp_is_generic(const struct attachment *attachment)
 	return current_kind(attachment->index, &program) == ATTACHED_GENERIC;
 }
 
-/*
- * Takes away the program of others that is on the interface: one attached by netlink, or through a link. The kernel lists the links of all
- * network namespaces, with interface indexes that mean something only in theirs; so the program has to be the right one as well, and no
- * further link is touched once the interface is free.
- */
+/* Takes away the program of others that is on the interface: one attached by netlink, or through a link. */
 static void remove_foreign(int index, enum attached_kind kind, __u32 program)
 {
 	__u32 flags = kind == ATTACHED_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
@@ -212,19 +210,17 @@ static void remove_foreign(int index, enum attached_kind kind, __u32 program)
 
 	if (bpf_xdp_detach(index, flags, NULL) == 0)
 		return;
-	while (current_kind(index, &left) != ATTACHED_NOT && bpf_link_get_next_id(id, &id) == 0) {
-		struct bpf_link_info info = {0};
-		__u32 length = sizeof(info);
-		int link = bpf_link_get_fd_by_id(id);
+	while (current_kind(index, &left) != ATTACHED_NOT &&
+	       xdp_link_detach_next(&id, index, program) == 0)
+		;
+}
 
-		if (link < 0)
-			continue;
-		if (bpf_obj_get_info_by_fd(link, &info, &length) == 0 &&
-		    info.type == BPF_LINK_TYPE_XDP && (int)info.xdp.ifindex == index &&
-		    info.prog_id == program)
-			bpf_link_detach(link);
-		close(link);
-	}
+bool xdp_in_the_way(const struct datapath *datapath, const char *interface, int *index,
+		    __u32 *program)
+{
+	*index = (int)if_nametoindex(interface);
+	return *index && current_kind(*index, program) != ATTACHED_NOT &&
+	       !program_is_ours(datapath, *program);
 }
 
 static int make_room(const struct datapath *datapath, struct attachment *attachment, bool force,
@@ -255,12 +251,12 @@ static int make_room(const struct datapath *datapath, struct attachment *attachm
 	remove_foreign(attachment->index, kind, program);
 	if (current_kind(attachment->index, &program) == ATTACHED_NOT)
 		return 0;
-	/* A link of another process is found by its id alone, which takes CAP_SYS_ADMIN: a running agent has given that up. */
+	/* A running agent has given up what that takes; `warmpath attach --force` does it then (xdp_in_the_way). */
 	return error_set(
 		error, -EBUSY,
-		"the XDP program of interface %s is held by a link of another process: end that "
-		"process, or start warmpathd with --force",
-		attachment->name);
+		"the XDP program %s (id %u) of interface %s is held by a link of another process, which takes "
+		"CAP_SYS_ADMIN to replace: end that process, or let root call `warmpath attach %s --force`",
+		name, program, attachment->name, attachment->name);
 }
 
 /* --- attaching --------------------------------------------------------------------------------------------------- */

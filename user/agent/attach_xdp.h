@@ -31,6 +31,10 @@ int detach_xdp(const struct pins *pins, const struct attachment *attachment, str
 void attach_xdp_each_pinned(const struct pins *pins,
 			    void (*each)(void *context, const char *interface), void *context);
 
+/* Whether an XDP program that is not ours is on the interface of this name; `index` and `program` (its id) are set then. */
+bool xdp_in_the_way(const struct datapath *datapath, const char *interface, int *index,
+		    __u32 *program);
+
 /* Whether the loaded program `id` counts in the pinned map `counters` of this data path: then it is ours. */
 bool program_is_ours(const struct datapath *datapath, __u32 id);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "agent/attach_xdp.h"
 #include "agent/commands.h"
 #include "lib/config_schema.h"
 #include "lib/control.h"
@@ -19,6 +20,18 @@ static int read_interface(const json_t *message, const char **name, struct error
 		return error_set(error, -EINVAL, "\"%.40s\" is not the name of an interface",
 				 *name);
 	return result;
+}
+
+/* So that a caller with more rights than a running agent has can clear the way, and ask again. */
+static void name_obstacle(const struct agent *agent, const char *interface, json_t *answer)
+{
+	__u32 program;
+	int index;
+
+	if (xdp_in_the_way(&agent->datapath, interface, &index, &program))
+		json_object_set_new(answer, "obstacle",
+				    json_pack("{s:i, s:I}", "interface_index", index, "program",
+					      (json_int_t)program));
 }
 
 int command_attach(struct agent *agent, const json_t *message, json_t *answer, struct error *error)
@@ -43,6 +56,8 @@ int command_attach(struct agent *agent, const json_t *message, json_t *answer, s
 		return error_set(error, -EINVAL,
 				 "mode \"%.40s\" is not one of native, generic, tc, auto", mode);
 	result = attachments_add(&agent->attachments, name, choice->value, force, error);
+	if (result == -EBUSY && force)
+		name_obstacle(agent, name, answer);
 	if (result)
 		return result;
 	for (i = 0; i < agent->attachments.count; i++) {

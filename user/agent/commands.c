@@ -57,7 +57,7 @@ json_t *commands_run(struct agent *agent, const json_t *message)
 {
 	const char *name = json_string_value(json_object_get(message, "command"));
 	const struct command *command = find_command(name);
-	json_t *answer = json_pack("{s:b}", "ok", 1);
+	json_t *answer = json_pack("{s:b}", "ok", 1), *refusal;
 	struct error error = {0};
 	int result;
 
@@ -72,6 +72,9 @@ json_t *commands_run(struct agent *agent, const json_t *message)
 	if (!result)
 		return answer;
 	log_debug("command %.64s refused: %s", name, error.text);
+	refusal = control_refusal(error.text);
+	if (json_object_get(answer, "obstacle"))
+		json_object_set(refusal, "obstacle", json_object_get(answer, "obstacle"));
 	json_decref(answer);
-	return control_refusal(error.text);
+	return refusal;
 }

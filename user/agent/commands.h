@@ -16,7 +16,7 @@ struct agent;
 
 /*
  * Carries out one command. `answer` is an object to put the results into. 0, or a negative errno with a sentence: then the answer is
- * the refusal alone.
+ * the refusal alone, with the member "obstacle" if there is one: what the caller may be able to do something about.
  */
 typedef int (*command_function)(struct agent *agent, const json_t *message, json_t *answer,
 				struct error *error);

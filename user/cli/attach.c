@@ -2,12 +2,14 @@
 /*
  * warmpath attach INTERFACE, warmpath detach INTERFACE|all
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "lib/config_schema.h"
+#include "lib/xdp_links.h"
 
 struct attach_arguments {
 	struct plain_arguments plain;
@@ -35,9 +37,41 @@ static error_t parse_attach(int key, char *argument, struct argp_state *state)
 	}
 }
 
-static void print_attached(const json_t *answer)
+/*
+ * A link of another process is found by its id alone, for which a running agent has no rights any more: who calls this often has them. False:
+ * the refusal stands.
+ */
+static bool clear_the_way(const struct attach_arguments *arguments, const json_t *refusal,
+			  __u32 *link)
 {
-	printf("attached (%s)\n", client_text(answer, "attached"));
+	const json_t *obstacle = json_object_get(refusal, "obstacle");
+
+	return arguments->force && obstacle &&
+	       xdp_link_detach_next(link, (int)client_number(obstacle, "interface_index"),
+				    (__u32)client_number(obstacle, "program")) == 0;
+}
+
+static int attach(const struct attach_arguments *arguments)
+{
+	const struct client_options *client = &arguments->plain.client;
+	json_t *answer = NULL;
+	__u32 link = 0;
+	int code;
+
+	do {
+		json_decref(answer);
+		code = client_exchange(client,
+				       json_pack("{s:s, s:s, s:s, s:b}", "command", "attach",
+						 "interface", arguments->plain.values[0], "mode",
+						 arguments->mode, "force", arguments->force),
+				       &answer);
+	} while (code == EXIT_DONE && clear_the_way(arguments, answer, &link));
+	if (code == EXIT_DONE)
+		code = client_take_answer(client, &answer);
+	if (code == EXIT_DONE && !client->json)
+		printf("attached (%s)\n", client_text(answer, "attached"));
+	json_decref(answer);
+	return code;
 }
 
 int attach_main(int argc, char **argv)
@@ -59,11 +93,7 @@ int attach_main(int argc, char **argv)
 	struct attach_arguments arguments = {.plain.expected = 1, .mode = "auto"};
 
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-	return client_show(&arguments.plain.client,
-			   json_pack("{s:s, s:s, s:s, s:b}", "command", "attach", "interface",
-				     arguments.plain.values[0], "mode", arguments.mode, "force",
-				     arguments.force),
-			   print_attached);
+	return attach(&arguments);
 }
 
 int detach_main(int argc, char **argv)

@@ -142,7 +142,7 @@ static int reach(const struct client_options *options, json_t *message, size_t f
 			 *descriptor == -ENAMETOOLONG ? EXIT_USAGE : EXIT_UNREACHABLE);
 }
 
-int client_ask(const struct client_options *options, json_t *message, json_t **answer)
+int client_exchange(const struct client_options *options, json_t *message, json_t **answer)
 {
 	struct error error;
 	int descriptor, result;
@@ -156,6 +156,11 @@ int client_ask(const struct client_options *options, json_t *message, json_t **a
 	json_decref(message);
 	if (result)
 		return no_answer(options, &error, JSON_INDENT(2), EXIT_UNREACHABLE);
+	return EXIT_DONE;
+}
+
+int client_take_answer(const struct client_options *options, json_t **answer)
+{
 	if (options->json) {
 		json_dumpf(*answer, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 		putchar('\n');
@@ -166,6 +171,13 @@ int client_ask(const struct client_options *options, json_t *message, json_t **a
 	json_decref(*answer);
 	*answer = NULL;
 	return EXIT_FAILED;
+}
+
+int client_ask(const struct client_options *options, json_t *message, json_t **answer)
+{
+	int code = client_exchange(options, message, answer);
+
+	return code == EXIT_DONE ? client_take_answer(options, answer) : code;
 }
 
 static volatile sig_atomic_t interrupted;

@@ -38,6 +38,13 @@ const char *client_socket(const struct client_options *options);
 int client_ask(const struct client_options *options, json_t *message, json_t **answer);
 
 /*
+ * The two halves of it, for those who look at a refusal before anybody else does: EXIT_DONE and any answer, of which nothing has been said
+ * or printed; then all that is said and printed of one. That takes the reference to a refusal.
+ */
+int client_exchange(const struct client_options *options, json_t *message, json_t **answer);
+int client_take_answer(const struct client_options *options, json_t **answer);
+
+/*
  * Asks for something that is answered by many lines, and gives each to `take`, until that returns false, warmpathd hangs up or a signal
  * comes. The first line, the answer proper, is only looked at for a refusal. Drops the reference to `message`. An exit code.
  */
