@@ -1,13 +1,12 @@
 #!/bin/bash
 # One fault after another, drawn from a seed, under live HTTP and UDP traffic: the agent killed and stopped; a replica killed, paused, cut off without
-# a word; the ring, the policy changed; floods; tables that overflow; a trace that nobody takes. Every request is accounted for, only what a
+# a word; the ring, the policy changed; floods; tables that overflow; a trace that nobody takes; a full disk. Every request is accounted for, only what a
 # replica's own fault reached may fail, in the end nothing is charged, and the agent has not grown.
 #
 #   tests/e2e/soak.sh                                     about half a minute
 #   SOAK_SECONDS=3600 SOAK_SEED=7 tests/e2e/soak.sh       longer, and another order
 #
-# Left out: jumps of the clock, which no namespace has to itself (expired and foreign cookies are in tests/datapath), and full disks: whatever outlives
-# the agent is in pinned maps.
+# Left out: jumps of the clock, which no namespace has to itself (tests/kernels/clock.sh, in virtual machines).
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/http.sh
@@ -21,9 +20,14 @@ note "seed ${SOAK_SEED:-1}, $seconds s, $mode"
 
 lab_up --replicas 5 --clients 2 --mode "$mode"
 http_files 0 1447 20000
-tools/lab config --mode "$mode" --services chat,api >"$run/agent.yaml"
+# what the agent has in files is on a disk of its own: control socket, configuration, log
+disk=$run/disk
+mkdir "$disk"
+mount -t tmpfs -o size=1m,nr_inodes=32,mode=0755 "$WARMPATH_LAB" "$disk" || bail "a small tmpfs can be mounted"
+for name in control.sock agent.yaml agent.log; do ln -s "$disk/$name" "$run/$name"; done
+tools/lab config --mode "$mode" --services chat,api | sed "s|^control_socket: .*|control_socket: $disk/control.sock|" >"$disk/agent.yaml"
 # small tables, so that a flood fills them; what no answer ends is given back after a while
-sed -i 's/^  flows: .*/  flows: 2048/; s/^  requests: .*/  requests: 8192/; s/^\( *\)request_timeout: .*/\1request_timeout: 5/' "$run/agent.yaml"
+sed -i 's/^  flows: .*/  flows: 2048/; s/^  requests: .*/  requests: 8192/; s/^\( *\)request_timeout: .*/\1request_timeout: 5/' "$disk/agent.yaml"
 http_plan 200
 http_expect || bail "every replica answers directly"
 tools/lab handoff start >"$scratch/output" 2>&1 || bail "warmpathd starts on the replicas"
@@ -151,9 +155,41 @@ fault_syn_flood() {
 fault_flood_of_flows() {
 	ids 2500 flood | sed 's/$/ 10.9.9.9/' | in_host client-1 "$build/tools/datagram-client" 8000 | tail -n 1
 }
+# Not one byte and not one file more goes onto the disk, and meanwhile the agent is reloaded, asked and begun anew as the seed draws. Nothing may fail for that.
+fault_disk_full() {
+	local asked result=0
+	fill_disk || result=1
+	for asked in 1 2 3; do
+		case $((RANDOM % 5)) in
+		0) warmpath reload ;;
+		1) tools/lab agent kill && tools/lab agent start ;;
+		2) tools/lab agent stop && tools/lab agent start ;;
+		3) warmpath upgrade ;;
+		4) tools/lab replica drain llm-2 && tools/lab replica undrain llm-2 ;;
+		esac || { echo "the full disk, asked for the ${asked}th time: this failed" && result=1; }
+		warmpath status --json | jq -e '.ok' || result=1
+		sleep 0.3
+	done
+	disk_is_full || result=1
+	rm -f "$disk"/filler*
+	warmpath status || result=1
+	return $result
+}
+# A file takes whole pages: what is free in the log's last one is filled up as well.
+fill_disk() {
+	local left number
+	head -c 4M /dev/zero >"$disk/filler"
+	left=$((4096 - $(stat -c %s "$disk/agent.log") % 4096))
+	[ "$left" = 4096 ] || printf "%$((left - 1))s\n" "" >>"$disk/agent.log"
+	for number in {1..32}; do : >"$disk/filler-$number"; done
+	disk_is_full
+}
+disk_is_full() {
+	! echo >>"$disk/agent.log" && ! : >"$disk/filler-more"
+}
 
 faults=(agent_killed agent_stopped replica_killed replica_paused replica_cut_off replica_drained replica_removed policy_changed reload
-	syn_flood flood_of_flows)
+	syn_flood flood_of_flows disk_full)
 # every one once at least, in an order of the seed, and then as they are drawn
 shuffle=$RANDOM # not in the substitution, where bash would draw from another seed
 order=$(printf '%s\n' "${faults[@]}" | awk -v seed="$shuffle" 'BEGIN {srand(seed)} {print rand(), $0}' | sort -n | cut -d ' ' -f 2)
