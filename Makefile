@@ -200,10 +200,10 @@ test: deps
 SANITIZE := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -Wno-error
 SANITIZE_TESTS ?= unit e2e
 
+# (UBSan's library writes its reports into files only if it is linked statically.)
 test-sanitize:
-	$(MAKE) BUILD=build/sanitize CFLAGS="$(SANITIZE)" all test-programs
-	BUILD=build/sanitize CFLAGS="$(SANITIZE)" UBSAN_OPTIONS=print_stacktrace=1 \
-		LSAN_OPTIONS=suppressions=$(CURDIR)/tests/leaks-of-libraries ./tests/run $(SANITIZE_TESTS)
+	$(MAKE) BUILD=build/sanitize CFLAGS="$(SANITIZE)" LDFLAGS="$(LDFLAGS) -static-libubsan" all test-programs
+	BUILD=build/sanitize CFLAGS="$(SANITIZE)" LDFLAGS="$(LDFLAGS) -static-libubsan" ./tests/sanitize $(SANITIZE_TESTS)
 
 analyze: all
 	./tools/analyze-code

@@ -77,9 +77,10 @@ is "a deadline that passes: exit status" $? 1
 is "and its sentence" "$(cat "$scratch/drain.said")" \
 	"warmpath: replica $home still has 1 open request, 1 connection after 1 s; it goes on draining"
 is "as JSON" "$(warmpath replica drain "$home" --service api --deadline 1 --json 2>/dev/null | jq -c '[.ok, .done, .requests]')" '[false,"draining",1]'
-warmpath replica drain "$home" --service api --wait >"$scratch/drain" 2>"$scratch/drain.said" &
+# a file of its own, as the other one says "open" from before
+warmpath replica drain "$home" --service api --wait >"$scratch/meanwhile" 2>"$scratch/drain.said" &
 drain=$!
-wait_until 5 grep -q open "$scratch/drain"
+wait_until 20 grep -q open "$scratch/meanwhile"
 warmpath replica undrain "$home" --service api >/dev/null
 wait $drain
 is "undrained meanwhile: exit status" $? 1

@@ -83,8 +83,12 @@ packages() { # stage: what the Containerfile installs in it
 	awk -v wanted="$1" '/^FROM/ {stage++} stage == wanted' deploy/Containerfile | tr -c 'a-z0-9.+-' '\n' | grep -E '^(lib[a-z0-9.+-]+|[a-z0-9-]+)$' | grep -vx lib | sort -u
 }
 
-linked() { # the packages that hold the libraries that the programs are linked with
-	objdump -p "$build/warmpathd" "$build/warmpath" | awk '/NEEDED/ {print "*/" $2}' | sort -u | xargs -d '\n' dpkg -S 2>/dev/null |
+linked() { # the packages that hold the libraries that the programs are linked with, but for those of a build with sanitizers
+	objdump -p "$build/warmpathd" "$build/warmpath" | awk '/NEEDED/ {library[$2]}
+		END {
+			for (name in library) if (name ~ /^libasan\./) delete library["libgcc_s.so.1"]
+			for (name in library) if (name !~ /^lib(a|ub)san\./) print "*/" name
+		}' | sort -u | xargs -d '\n' dpkg -S 2>/dev/null |
 		grep -v '^libc6' | cut -d : -f 1 | sort -u
 }
 is "packages that the programs need and the image lacks" "$(comm -23 <(linked) <(packages 2) | xargs)" ""
