@@ -92,8 +92,8 @@ same() {
 	fi
 }
 
-wait_until() { # seconds command...
-	local deadline=$((SECONDS + $1))
+wait_until() { # seconds command...; WAIT_FACTOR times as many where everything takes longer
+	local deadline=$((SECONDS + $1 * ${WAIT_FACTOR:-1}))
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $deadline ] || return 1

@@ -16,7 +16,8 @@ struct batch {
 int request_table_each(int requests, request_function take, void *context, struct error *error)
 {
 	LIBBPF_OPTS(bpf_map_batch_opts, options);
-	struct batch *batch = malloc(sizeof(*batch));
+	/* cleared, as memcheck does not know that the kernel fills it */
+	struct batch *batch = calloc(1, sizeof(*batch));
 	__u32 position, *last = NULL, count, i;
 	int end = 0, result = 0;
 
