@@ -59,10 +59,14 @@ static json_t *ask_version(const struct client_options *options)
 static json_t *wait_for_another(const struct client_options *options, const json_t *before)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
-	time_t end = time(NULL) + WAIT_SECONDS;
+	struct timespec clock;
+	time_t end;
 	json_t *now;
 
-	while (time(NULL) < end) {
+	/* not by the time of day, which somebody may set meanwhile */
+	clock_gettime(CLOCK_MONOTONIC, &clock);
+	end = clock.tv_sec + WAIT_SECONDS;
+	for (; clock.tv_sec < end; clock_gettime(CLOCK_MONOTONIC, &clock)) {
 		now = ask_version(options);
 		if (now && strcmp(client_text(now, "instance"), client_text(before, "instance")))
 			return now;
