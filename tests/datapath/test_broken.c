@@ -204,6 +204,8 @@ int main(int argc, char **argv)
 		printf("1..1\nok 1 # SKIP needs root\n");
 		return 0;
 	}
+	if (getenv("WARMPATH_PACKETS"))
+		packets = strtol(getenv("WARMPATH_PACKETS"), NULL, 0);
 	if (argc > 1)
 		mutate_seed = strtoull(argv[1], NULL, 0);
 	if (argc > 2)

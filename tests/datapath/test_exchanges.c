@@ -578,6 +578,8 @@ int main(int argc, char **argv)
 		printf("1..1\nok 1 # SKIP this kernel has no bpf_sk_assign_tcp_reqsk (6.9)\n");
 		return 0;
 	}
+	if (getenv("WARMPATH_PACKETS"))
+		packets = strtol(getenv("WARMPATH_PACKETS"), NULL, 0);
 	if (argc > 1)
 		mutate_seed = strtoull(argv[1], NULL, 0);
 	if (argc > 2)

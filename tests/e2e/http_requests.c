@@ -434,6 +434,7 @@ int main(int argc, char **argv)
 						{0}};
 	int option;
 
+	setlinebuf(stdout); /* failures are told when they happen */
 	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
 		switch (option) {
 		case 'c':

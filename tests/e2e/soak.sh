@@ -44,7 +44,7 @@ http_start() { # NAME OPTIONS...
 	shift
 	{
 		# a command and no function, so that the process noted is the client itself
-		tools/lab exec client stdbuf -oL "$build/tests/e2e/http_requests" --requests 0 --connections 8 --pause 10 "$@" $api4 8000 "$scratch/plan" \
+		tools/lab exec client "$build/tests/e2e/http_requests" --requests 0 --connections 8 --pause 10 "$@" $api4 8000 "$scratch/plan" \
 			"$scratch/expected" &
 		echo $! >"$scratch/$name.pid"
 		wait $!
