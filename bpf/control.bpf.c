@@ -53,7 +53,17 @@ static __always_inline int control_close(struct control_call *call)
 	if (!key)
 		return -ENOENT;
 	*key = call->key;
-	return request_close(call->number, REPLICA_NONE, call->status) ? 0 : -ENOENT;
+	return request_close(call->number, REPLICA_NONE, call->status, false) ? 0 : -ENOENT;
+}
+
+static __always_inline int control_forget(struct control_call *call)
+{
+	struct open_request_key *key = request_key_space();
+
+	if (!key)
+		return -ENOENT;
+	*key = call->key;
+	return request_forget() ? 0 : -ENOENT;
 }
 
 SEC("xdp")
@@ -74,6 +84,9 @@ int warmpath_control(struct xdp_md *context)
 		break;
 	case CONTROL_CLOSE:
 		call->result = control_close(call);
+		break;
+	case CONTROL_FORGET:
+		call->result = control_forget(call);
 		break;
 	default:
 		call->result = -EINVAL;

@@ -48,7 +48,7 @@ int warmpath_decide(struct xdp_md *context)
 	if (call->operation == DECIDE_REQUEST)
 		call->result = call_request(call);
 	else if (call->operation == DECIDE_FINISH)
-		call->result = request_close(0, REPLICA_NONE, call->status) ? 0 : -ENOENT;
+		call->result = request_close(0, REPLICA_NONE, call->status, false) ? 0 : -ENOENT;
 	else
 		call->result = -EINVAL;
 	return XDP_PASS;

@@ -68,10 +68,14 @@ static __always_inline struct decide_state *ask(const struct ring_header *ring,
 						const struct id_block *id)
 {
 	struct decide_state *state = decide_state_get();
+	struct md5_digest hash = {};
 
 	if (!state)
 		return NULL;
-	state->request.id_hash = ring_hash_id(ring, id, ID_LENGTH, &state->request.id_hash_low);
+	/* as for an id that was not seen lately */
+	ring_hash_anew(ring, id, ID_LENGTH, &hash);
+	state->request.id_hash = hash.high;
+	state->request.id_hash_low = hash.low;
 	state->request.prompt_tokens = prompt_tokens;
 	state->request.max_tokens = 48;
 	state->request.anonymous = 0;
@@ -166,7 +170,7 @@ int bench_request(struct xdp_md *context)
 		return give_up();
 	key->id_hash = state->request.id_hash;
 	if (request_open(service, ring, id, ID_LENGTH) || state->decision.number == 0 ||
-	    !request_close(0, REPLICA_NONE, COMPLETION_SUCCESS))
+	    !request_close(0, REPLICA_NONE, COMPLETION_SUCCESS, false))
 		return give_up();
 	return XDP_PASS;
 }

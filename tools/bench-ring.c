@@ -51,7 +51,8 @@ static int load(struct rings *rings)
 
 		bpf_map__set_pin_path(map, NULL);
 		if (strncmp(name, "ring", 4) != 0 && strncmp(name, "reference", 9) != 0 &&
-		    strcmp(name, "id_blocks") != 0 && !bpf_map__initial_value(map, &(size_t){0}))
+		    strcmp(name, "id_blocks") != 0 && strcmp(name, "remembered_ids") != 0 &&
+		    !bpf_map__initial_value(map, &(size_t){0}))
 			bpf_map__set_autocreate(map, false);
 	}
 	rings->maps.rings = -1;
@@ -178,6 +179,7 @@ static int prepare_hashes(struct rings *rings)
 		return -EIO;
 	id = add(rings, skeleton->progs.bench_id, plain, 16, -1, "a random id, the ring's header");
 	add(rings, skeleton->progs.bench_hash, plain, 16, id, "  + BLAKE2b");
+	add(rings, skeleton->progs.bench_recall, plain, 16, id, "  + BLAKE2b, remembered");
 	add(rings, skeleton->progs.bench_hash, plain, 128, id, "  + BLAKE2b, id of 128 bytes");
 	add(rings, skeleton->progs.bench_hash, keyed, 16, id, "  + BLAKE2b with a key");
 	add(rings, skeleton->progs.bench_hash, md5, 16, id, "  + MD5");

@@ -111,7 +111,8 @@ static __always_inline __u32 decide_unavailable(struct connection_plan *plan,
  * decision, so that the two do not stand on the stack at once.
  * A global function: verified once.
  */
-__noinline int connection_hash(struct packet_context *context, __u32 service)
+__noinline int connection_hash(struct packet_context *context, const struct connection *entry,
+			       __u32 service)
 {
 	struct connection_plan *plan = connection_plan_get();
 	const struct http_service *settings = http_service_get(service);
@@ -119,9 +120,8 @@ __noinline int connection_hash(struct packet_context *context, __u32 service)
 	const struct ring_header *ring = ring_current(service);
 	struct http_head *head = http_head_get();
 	struct scratch *scratch = scratch_get();
-	const struct connection *entry;
 
-	if (!context || !head || !scratch || !plan || !settings || !service_settings)
+	if (!context || !entry || !head || !scratch || !plan || !settings || !service_settings)
 		return OUTCOME_drop_internal;
 	if (head->request.id == HTTP_ID_INVALID)
 		return connection_plan_refusal(plan, 400);
@@ -132,9 +132,6 @@ __noinline int connection_hash(struct packet_context *context, __u32 service)
 		count(NOTE_note_keyless);
 	scratch->id_length = plan->is_keyless ? 0 : head->request.id_length;
 	plan->request.id_hash = decide_key(ring, scratch, head, &plan->request.id_hash_low);
-	entry = connection_planned(plan, &scratch->flow_key);
-	if (!entry)
-		return OUTCOME_drop_internal;
 	plan->request.pinned = 0;
 	if ((entry->flags & CONNECTION_OWNED) && !plan->may_move) {
 		/* a connection that was idle for hours: its owner's slot may be another service's by now */

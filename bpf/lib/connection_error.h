@@ -107,7 +107,7 @@ static __always_inline void error_enter(struct connection *entry, __u16 status,
 {
 	entry->state = CONNECTION_REFUSED;
 	entry->refusal = status;
-	entry->flags &= ~(CONNECTION_OWNED | CONNECTION_HELD);
+	connection_clear_flags(entry, CONNECTION_OWNED | CONNECTION_HELD);
 	entry->start_acknowledgement = acknowledgement;
 	entry->replica_next = acknowledgement + error_length(entry) + 1;
 }
@@ -128,7 +128,7 @@ static __always_inline __u32 error_receive(struct packet_context *context, struc
 	} else if (segment->sequence == entry->client_next) {
 		entry->client_next = segment->end;
 		if (segment->flags & TCP_FLAG_FIN)
-			entry->flags |= CONNECTION_FIN_FROM_CLIENT;
+			connection_set_flags(entry, CONNECTION_FIN_FROM_CLIENT);
 	} else if (tcp_before(segment->sequence, entry->client_next) &&
 		   segment->acknowledgement == entry->start_acknowledgement) {
 		return error_answer(context, scratch, space, entry);

@@ -93,7 +93,7 @@ static __always_inline bool judge_start_repeated(struct connection *entry)
 		return false;
 	count(NOTE_note_request_decided_again);
 	connection_end_request(entry, COMPLETION_ABANDONED);
-	__sync_fetch_and_and(&entry->flags, ~CONNECTION_OWNED);
+	connection_clear_flags(entry, CONNECTION_OWNED);
 	return true;
 }
 
@@ -204,15 +204,15 @@ static __always_inline __u32 judge_served(struct packet_context *context, struct
 }
 
 /*
- * A TCP segment to a service. What needs nothing more than the entry ends here.
+ * A TCP segment to a service. What needs nothing more than the entry ends here. entry: of the connection in scratch->flow_key, NULL: there is
+ * none; it is not looked at where the segment is a SYN.
  * A global function: verified once.
  */
-__noinline int connection_judge(struct packet_context *context)
+__noinline int connection_judge(struct packet_context *context, struct connection *entry)
 {
 	struct connection_plan *plan = connection_plan_get();
 	struct tcp_space *space = tcp_space_get();
 	struct scratch *scratch = scratch_get();
-	struct connection *entry;
 	__u8 flags;
 
 	if (!context || !space || !scratch || !plan)
@@ -236,10 +236,8 @@ __noinline int connection_judge(struct packet_context *context)
 	if (!(flags & (TCP_FLAG_ACK | TCP_FLAG_RST)))
 		return OUTCOME_drop_header_malformed;
 
-	flow_key_of_request(&scratch->flow_key, &scratch->packet);
 	plan->is_fresh = 0;
 	plan->is_held = 0;
-	entry = connection_get(&scratch->flow_key);
 	if (!entry)
 		return judge_unknown(context, space, plan);
 	if (flags & TCP_FLAG_RST)

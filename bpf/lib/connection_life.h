@@ -43,7 +43,8 @@ __noinline int connection_report(__u32 replica, __u32 cause)
 }
 
 /*
- * Gives back what was charged for the open request of the connection in scratch->flow_key. status: enum completion_status.
+ * Gives back what was charged for the open request of the connection in scratch->flow_key. status: enum completion_status. Its entry
+ * stays for the connection's next request.
  * A global function: verified once.
  */
 __noinline int connection_give_back(__u32 status)
@@ -52,7 +53,20 @@ __noinline int connection_give_back(__u32 status)
 
 	if (!scratch || !route_name_request(scratch, 0))
 		return 0;
-	return request_close(0, REPLICA_NONE, status);
+	return request_close(0, REPLICA_NONE, status, true);
+}
+
+/*
+ * The connection in scratch->flow_key has no further requests.
+ * A global function: verified once.
+ */
+__noinline int connection_forget_request(void)
+{
+	struct scratch *scratch = scratch_get();
+
+	if (!scratch || !route_name_request(scratch, 0))
+		return 0;
+	return request_forget();
 }
 
 static __always_inline void connection_end_request(struct connection *entry,
@@ -73,6 +87,7 @@ static __always_inline void connection_close(struct connection *entry)
 	if (entry->state == CONNECTION_CLOSED)
 		return;
 	entry->state = CONNECTION_CLOSED;
+	connection_forget_request();
 	count(NOTE_note_flow_closed);
 }
 

@@ -55,6 +55,19 @@ static __always_inline struct connection *connection_get(const struct flow_key *
 	return bpf_map_lookup_elem(&connections, key);
 }
 
+/* What the other side of the connection changes in the same moment, on another processor, stays. */
+static __always_inline void connection_set_flags(struct connection *entry, __u32 flags)
+{
+	if ((entry->flags & flags) != flags)
+		__sync_fetch_and_or(&entry->flags, flags);
+}
+
+static __always_inline void connection_clear_flags(struct connection *entry, __u32 flags)
+{
+	if (entry->flags & flags)
+		__sync_fetch_and_and(&entry->flags, ~flags);
+}
+
 static __always_inline struct held_head *held_head_get(const struct flow_key *key)
 {
 	return bpf_map_lookup_elem(&held_heads, key);

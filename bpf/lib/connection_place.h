@@ -24,8 +24,7 @@ static __always_inline void connection_start_request(struct connection *entry,
 {
 	const struct tcp_segment *segment = &space->segment;
 	const struct service *service = service_get(entry->service);
-	__u32 known =
-		(entry->flags & ~(CONNECTION_END_KNOWN | CONNECTION_NO_BODY)) | CONNECTION_CHARGED;
+	__u32 known = CONNECTION_CHARGED;
 
 	entry->start_sequence = sequence;
 	entry->start_acknowledgement = segment->acknowledgement;
@@ -51,7 +50,8 @@ static __always_inline void connection_start_request(struct connection *entry,
 	} else {
 		connection_pin(entry, PIN_REQUEST_END);
 	}
-	entry->flags = known;
+	connection_clear_flags(entry, (CONNECTION_END_KNOWN | CONNECTION_NO_BODY) & ~known);
+	connection_set_flags(entry, known);
 	if (request->flags & HTTP_PIPELINED)
 		connection_pin(entry, PIN_PIPELINED);
 	http_follow_answer(&entry->answer, http_follow_flags(request), entry->replica_next);
@@ -61,7 +61,7 @@ static __always_inline void connection_start_request(struct connection *entry,
  * Makes the request that was decided the connection's current one.
  * A global function: verified once.
  */
-__noinline int connection_place(struct packet_context *context)
+__noinline int connection_place(struct packet_context *context, struct connection *entry)
 {
 	struct connection_plan *plan = connection_plan_get();
 	struct tcp_space *space = tcp_space_get();
@@ -69,20 +69,20 @@ __noinline int connection_place(struct packet_context *context)
 	const struct http_head *head = http_head_get();
 	const struct held_head *held = NULL;
 	const struct replica *replica;
-	struct connection *entry;
 	bool owned, stays;
 	__u32 sequence, slot;
 
-	if (!context || !space || !scratch || !head || !plan)
-		return OUTCOME_drop_internal;
-	entry = connection_planned(plan, &scratch->flow_key);
-	if (!entry)
+	if (!context || !entry || !space || !scratch || !head || !plan)
 		return OUTCOME_drop_internal;
 	sequence = space->segment.sequence;
 	if (plan->is_held) {
 		held = held_head_get(&scratch->flow_key);
-		if (!held)
-			return OUTCOME_drop_internal;
+		if (!held) {
+			/* evicted since its last piece was read */
+			connection_give_back(COMPLETION_FAILED);
+			connection_close(entry);
+			return connection_plan_reset(plan, OUTCOME_reset_held_lost);
+		}
 		sequence = held->sequence;
 	}
 	owned = entry->flags & CONNECTION_OWNED;
@@ -111,13 +111,16 @@ __noinline int connection_place(struct packet_context *context)
 		entry->replica = slot;
 		entry->incarnation = replica->incarnation;
 		entry->state = CONNECTION_HANDING;
-		entry->flags |= CONNECTION_OWNED;
+		connection_set_flags(entry, CONNECTION_OWNED);
 	}
 	if (held)
-		entry->flags |= CONNECTION_HELD;
+		connection_set_flags(entry, CONNECTION_HELD);
 	/* written although the segment has not been sent: its repetition finds the decision */
-	if (plan->is_fresh && bpf_map_update_elem(&connections, &scratch->flow_key, entry, BPF_ANY))
+	if (plan->is_fresh &&
+	    bpf_map_update_elem(&connections, &scratch->flow_key, entry, BPF_ANY)) {
+		connection_end_request(entry, COMPLETION_FAILED);
 		return OUTCOME_drop_flow_table_full;
+	}
 	return connection_plan_send(plan, held ? STEP_SEND_HELD : STEP_SEND,
 				    stays ? CONNECTION_UNMARKED : CONNECTION_START);
 }

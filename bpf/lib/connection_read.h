@@ -46,23 +46,20 @@ static __always_inline void connection_begin(struct connection *entry, struct tc
  * The segment in hand begins a request: the first of its connection, or another one.
  * A global function: verified once.
  */
-__noinline int connection_read_head(struct packet_context *context, __u32 service, __u32 first)
+__noinline int connection_read_head(struct packet_context *context, struct connection *entry,
+				    __u32 service, __u32 first)
 {
 	struct connection_plan *plan = connection_plan_get();
 	struct tcp_space *space = tcp_space_get();
 	struct scratch *scratch = scratch_get();
 	struct http_head *head = http_head_get();
-	struct connection *entry;
 	bool last;
 	int verdict;
 
-	if (!context || !space || !scratch || !head || !plan)
+	if (!context || !entry || !space || !scratch || !head || !plan)
 		return OUTCOME_drop_internal;
 	tcp_read_options(context);
 	plan->is_fresh = !!first;
-	entry = connection_planned(plan, &scratch->flow_key);
-	if (!entry)
-		return OUTCOME_drop_internal;
 	if (first) {
 		plan->may_move = 1;
 		connection_begin(entry, space, scratch, service, plan->options);
@@ -98,24 +95,21 @@ __noinline int connection_read_head(struct packet_context *context, __u32 servic
  * A segment while a head is held.
  * A global function: verified once.
  */
-__noinline int connection_read_piece(struct packet_context *context, __u32 service)
+__noinline int connection_read_piece(struct packet_context *context, struct connection *entry,
+				     __u32 service)
 {
 	struct connection_plan *plan = connection_plan_get();
 	struct tcp_space *space = tcp_space_get();
 	struct scratch *scratch = scratch_get();
 	struct http_head *head = http_head_get();
 	const struct held_head *held;
-	struct connection *entry;
 	__u32 next;
 	bool last;
 	int verdict;
 
-	if (!context || !space || !scratch || !head || !plan)
+	if (!context || !entry || !space || !scratch || !head || !plan)
 		return OUTCOME_drop_internal;
-	entry = connection_get(&scratch->flow_key);
 	held = held_head_get(&scratch->flow_key);
-	if (!entry)
-		return OUTCOME_drop_internal;
 	if (!held) {
 		connection_close(entry);
 		return connection_plan_reset(plan, OUTCOME_reset_held_lost);

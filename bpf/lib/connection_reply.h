@@ -248,14 +248,14 @@ static __always_inline __u32 connection_answer(struct packet_context *context,
 			if (segment->length == 0 && !(segment->flags & TCP_FLAG_FIN))
 				return connection_send_held(context, scratch, space, entry);
 		} else {
-			__sync_fetch_and_and(&entry->flags, ~CONNECTION_HELD);
+			connection_clear_flags(entry, CONNECTION_HELD);
 			bpf_map_delete_elem(&held_heads, &scratch->flow_key);
 		}
 	}
 	if (segment->length || (segment->flags & TCP_FLAG_FIN))
 		connection_follow(context, scratch, segment, entry);
 	if (segment->flags & TCP_FLAG_FIN) {
-		__sync_fetch_and_or(&entry->flags, CONNECTION_FIN_FROM_REPLICA);
+		connection_set_flags(entry, CONNECTION_FIN_FROM_REPLICA);
 		if (connection_has_ended(entry->flags))
 			connection_close(entry);
 	}

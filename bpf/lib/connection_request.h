@@ -20,16 +20,18 @@
  * The segment in hand, or held bytes in its place, to the owner.
  * A global function: verified once.
  */
-__noinline int connection_dispatch(struct packet_context *context, __u32 held)
+__noinline int connection_dispatch(struct packet_context *context, struct connection *entry,
+				   __u32 held)
 {
 	struct connection_plan *plan = connection_plan_get();
 	struct tcp_space *space = tcp_space_get();
 	struct scratch *scratch = scratch_get();
-	struct connection *entry;
 
 	if (!context || !space || !scratch || !plan)
 		return OUTCOME_drop_internal;
-	entry = connection_get(&scratch->flow_key);
+	/* what connection_place() has entered is another than it was made in */
+	if (plan->is_fresh)
+		entry = connection_get(&scratch->flow_key);
 	if (!entry)
 		return OUTCOME_drop_internal;
 	if (held && head_replace(context, scratch, space, entry, plan->kind))
@@ -41,27 +43,24 @@ __noinline int connection_dispatch(struct packet_context *context, __u32 held)
  * Refuses the request in hand with an HTTP error.
  * A global function: verified once.
  */
-__noinline int connection_refuse(struct packet_context *context)
+__noinline int connection_refuse(struct packet_context *context, struct connection *entry)
 {
 	struct connection_plan *plan = connection_plan_get();
 	struct tcp_space *space = tcp_space_get();
 	struct scratch *scratch = scratch_get();
 	const struct http_head *head = http_head_get();
-	struct connection *entry;
 	__u32 next;
 
-	if (!context || !space || !scratch || !plan || !head)
-		return OUTCOME_drop_internal;
-	entry = connection_planned(plan, &scratch->flow_key);
-	if (!entry)
+	if (!context || !entry || !space || !scratch || !plan || !head)
 		return OUTCOME_drop_internal;
 	if (tcp_before(entry->client_next, space->segment.end))
 		entry->client_next = space->segment.end;
 	if (space->segment.flags & TCP_FLAG_FIN)
-		entry->flags |= CONNECTION_FIN_FROM_CLIENT;
-	entry->flags &= ~CONNECTION_NO_BODY;
+		connection_set_flags(entry, CONNECTION_FIN_FROM_CLIENT);
 	if (head->request.method == HTTP_METHOD_HEAD)
-		entry->flags |= CONNECTION_NO_BODY;
+		connection_set_flags(entry, CONNECTION_NO_BODY);
+	else
+		connection_clear_flags(entry, CONNECTION_NO_BODY);
 	next = space->segment.acknowledgement;
 	if (entry->flags & CONNECTION_OWNED) {
 		connection_tell_left(scratch, entry, entry->replica_acknowledged, next);
@@ -81,12 +80,12 @@ __noinline int connection_refuse(struct packet_context *context)
  * What is answered without an HTTP error. step: STEP_REFUSED, STEP_ACKNOWLEDGE or STEP_RESET.
  * A global function: verified once.
  */
-__noinline int connection_respond(struct packet_context *context, __u32 step)
+__noinline int connection_respond(struct packet_context *context, struct connection *entry,
+				  __u32 step)
 {
 	struct connection_plan *plan = connection_plan_get();
 	struct tcp_space *space = tcp_space_get();
 	struct scratch *scratch = scratch_get();
-	struct connection *entry;
 
 	if (!context || !space || !scratch || !plan)
 		return OUTCOME_drop_internal;
@@ -95,7 +94,6 @@ __noinline int connection_respond(struct packet_context *context, __u32 step)
 				       OUTCOME_answered_piece);
 	if (step == STEP_RESET)
 		return tcp_reset(context, scratch, space, plan->outcome);
-	entry = connection_get(&scratch->flow_key);
 	if (!entry)
 		return OUTCOME_drop_internal;
 	return error_receive(context, scratch, space, entry);
@@ -106,35 +104,44 @@ static __always_inline __u32 connection_handle(struct packet_context *context,
 					       struct scratch *scratch, __u32 index,
 					       const struct service *service)
 {
+	struct connection_plan *plan = connection_plan_get();
+	struct connection *entry = NULL;
 	__u32 step;
 
-	if (service->state != SERVICE_ACTIVE)
+	if (!plan || service->state != SERVICE_ACTIVE)
 		return OUTCOME_drop_internal;
 	if (!request_source_is_valid(&scratch->packet))
 		return OUTCOME_drop_source_invalid;
-	step = connection_judge(context);
+	/* looked up once, for all steps */
+	if (!(scratch->packet.tcp_flags & TCP_FLAG_SYN)) {
+		flow_key_of_request(&scratch->flow_key, &scratch->packet);
+		entry = connection_get(&scratch->flow_key);
+	}
+	step = connection_judge(context, entry);
 	if (step < OUTCOME_COUNT)
 		return step;
 	if (step == STEP_ACCEPT)
 		return tcp_accept(context, index);
+	if (step == STEP_FIRST)
+		entry = &plan->fresh;
 	if (step == STEP_FIRST || step == STEP_NEXT)
-		step = connection_read_head(context, index, step == STEP_FIRST);
+		step = connection_read_head(context, entry, index, step == STEP_FIRST);
 	else if (step == STEP_PIECE)
-		step = connection_read_piece(context, index);
+		step = connection_read_piece(context, entry, index);
 	else if (step == STEP_HELD_AGAIN)
 		step = connection_read_again(context, index);
 	if (step == STEP_HASH)
-		step = connection_hash(context, index);
+		step = connection_hash(context, entry, index);
 	if (step == STEP_DECIDE)
 		step = connection_decide(context, index);
 	if (step == STEP_PLACE)
-		step = connection_place(context);
+		step = connection_place(context, entry);
 	if (step == STEP_SEND || step == STEP_SEND_HELD)
-		step = connection_dispatch(context, step == STEP_SEND_HELD);
+		step = connection_dispatch(context, entry, step == STEP_SEND_HELD);
 	if (step == STEP_REFUSE)
-		step = connection_refuse(context);
+		step = connection_refuse(context, entry);
 	if (step >= OUTCOME_COUNT)
-		step = connection_respond(context, step);
+		step = connection_respond(context, entry, step);
 	return step;
 }
 

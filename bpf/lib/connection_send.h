@@ -136,8 +136,8 @@ static __always_inline void connection_note_segment(struct connection *entry,
 		return;
 	if (tcp_before(entry->client_next, segment->end))
 		entry->client_next = segment->end;
-	if ((segment->flags & TCP_FLAG_FIN) && !(entry->flags & CONNECTION_FIN_FROM_CLIENT))
-		__sync_fetch_and_or(&entry->flags, CONNECTION_FIN_FROM_CLIENT);
+	if (segment->flags & TCP_FLAG_FIN)
+		connection_set_flags(entry, CONNECTION_FIN_FROM_CLIENT);
 }
 
 /*
@@ -152,10 +152,10 @@ static __always_inline __u32 connection_claim(struct scratch *scratch, struct co
 
 	entry->seen_nanoseconds = now;
 	if (first) {
-		__sync_fetch_and_and(&entry->flags, ~CONNECTION_RETURN_ENTRY);
+		connection_clear_flags(entry, CONNECTION_RETURN_ENTRY);
 		if (!return_flow_needed(scratch, entry->service))
 			return OUTCOME_COUNT;
-		__sync_fetch_and_or(&entry->flags, CONNECTION_RETURN_ENTRY);
+		connection_set_flags(entry, CONNECTION_RETURN_ENTRY);
 	} else if (!(entry->flags & CONNECTION_RETURN_ENTRY) ||
 		   now - entry->checked_nanoseconds < FLOW_CHECK_NANOSECONDS) {
 		return OUTCOME_COUNT;

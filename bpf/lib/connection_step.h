@@ -60,13 +60,6 @@ static __always_inline struct connection_plan *connection_plan_get(void)
 	return bpf_map_lookup_elem(&connection_plans, &first);
 }
 
-/* The connection that the plan is about; scratch->flow_key is its key. */
-static __always_inline struct connection *connection_planned(struct connection_plan *plan,
-							     const struct flow_key *key)
-{
-	return plan->is_fresh ? &plan->fresh : connection_get(key);
-}
-
 static __always_inline __u32 connection_plan_reset(struct connection_plan *plan, __u32 outcome)
 {
 	plan->outcome = outcome;

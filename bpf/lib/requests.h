@@ -5,8 +5,11 @@
  * Owns: the map `requests`; who may give a charge back; the writing of placements. May not know: packets, how it is decided.
  *
  * Several may want to end the same request at once: the answer, a repeated request, a reset, the agent's timeout. Whoever changes `number` in the
- * entry from the decision's number to 0 gives the charge back; the others find it changed. Entries of an LRU map are used again
+ * entry from the decision's number to REQUEST_ENDED gives the charge back; the others find it changed. Entries of an LRU map are used again
  * without a grace period, so the number that is compared is the one read when the entry was found: it belongs to one decision only.
+ *
+ * A connection's entry outlives its request (request_close, keep): to write the next one into it costs a fourth of taking it away and making
+ * another. Whoever changes `number` from REQUEST_ENDED to REQUEST_CLAIMED may write the rest of it, and the number last.
  *
  * An entry that the LRU evicts takes its charge with it: the agent finds that (user/agent/reconcile.c).
  */
@@ -25,6 +28,7 @@ static __always_inline void request_remember(const struct open_request *request,
 		.prompt_tokens = request->prompt_tokens,
 		.served_nanoseconds = now,
 	};
+	struct placement *known;
 	__u64 key = request->id_hash;
 	void *table;
 
@@ -39,8 +43,17 @@ static __always_inline void request_remember(const struct open_request *request,
 		return;
 	placement.incarnation = replica->incarnation;
 	table = bpf_map_lookup_elem(&placements, &service_index);
-	if (table && !bpf_map_update_elem(table, &key, &placement, BPF_ANY))
-		count(NOTE_note_placement_written);
+	if (!table)
+		return;
+	/* served there once more: a third of the cost of a new entry. What is written says how much of a cache to hope for, no more. */
+	known = bpf_map_lookup_elem(table, &key);
+	if (known && known->replica == slot && known->incarnation == placement.incarnation) {
+		known->prompt_tokens = placement.prompt_tokens;
+		known->served_nanoseconds = now;
+	} else if (bpf_map_update_elem(table, &key, &placement, BPF_ANY)) {
+		return;
+	}
+	count(NOTE_note_placement_written);
 }
 
 static __always_inline void request_give_back(const struct open_request *request, __u64 number)
@@ -82,9 +95,10 @@ static __always_inline bool request_end(const struct open_request_key *key,
 	__u64 number = entry->number, now;
 	struct open_request copy = *entry;
 
-	if (number == 0 || (wanted != 0 && number != wanted))
+	if (number == REQUEST_ENDED || number == REQUEST_CLAIMED ||
+	    (wanted != 0 && number != wanted))
 		return false;
-	if (__sync_val_compare_and_swap(&entry->number, number, 0) != number)
+	if (__sync_val_compare_and_swap(&entry->number, number, REQUEST_ENDED) != number)
 		return false;
 	now = bpf_ktime_get_coarse_ns();
 	request_give_back(&copy, number);
@@ -117,13 +131,13 @@ static __always_inline struct open_request_key *request_key_space(void)
  */
 
 /*
- * Ends the request, if there is one, and takes its entry away. wanted: the number of its decision, 0: any. replica: the slot it must be
- * at, REPLICA_NONE: any. 1; or 0 if nothing was ended.
+ * Ends the request, if there is one. wanted: the number of its decision, 0: any. replica: the slot it must be at, REPLICA_NONE: any. keep:
+ * its entry stays, ended, for the next request under this key; else it is taken away. 1; or 0 if nothing was ended.
  *
  * Another CPU may open the next request under this key between ending and taking away, and lose its entry: the agent's
  * reconciling finds the charge.
  */
-__noinline int request_close(__u64 wanted, __u32 replica, __u32 status)
+__noinline int request_close(__u64 wanted, __u32 replica, __u32 status, __u32 keep)
 {
 	struct open_request_key *key = request_key_space();
 	struct open_request *entry;
@@ -135,15 +149,27 @@ __noinline int request_close(__u64 wanted, __u32 replica, __u32 status)
 	if (!entry || (replica != REPLICA_NONE && entry->replica != replica))
 		return 0;
 	ended = request_end(key, entry, wanted, status);
-	if (entry->number == 0)
+	if (!keep && entry->number == REQUEST_ENDED)
 		bpf_map_delete_elem(&requests, key);
 	return ended;
 }
 
-/* Ends a request that is open under the key, as it comes once more: before it is decided anew. */
-static __always_inline int request_supersede(void)
+/*
+ * Takes away the entry of a request that has ended. 1; or 0 if it is open, or there is none.
+ * A global function: verified once.
+ */
+__noinline int request_forget(void)
 {
-	return request_close(0, REPLICA_NONE, COMPLETION_SUPERSEDED);
+	struct open_request_key *key = request_key_space();
+	struct open_request *entry;
+
+	if (!key)
+		return 0;
+	entry = bpf_map_lookup_elem(&requests, key);
+	if (!entry || __sync_val_compare_and_swap(&entry->number, REQUEST_ENDED, REQUEST_CLAIMED) !=
+			      REQUEST_ENDED)
+		return 0;
+	return !bpf_map_delete_elem(&requests, key);
 }
 
 /* The decision on the request in decide_states. 0, or -ENOENT if a map or table is missing. */
@@ -161,11 +187,33 @@ __noinline int request_decide(__u32 service_index, const struct ring_header *rin
 	return 0;
 }
 
+/* Writes the request into the entry of one that has ended. False: it is open, or somebody else is writing. */
+static __always_inline bool request_write_again(struct open_request *entry,
+						const struct open_request *request)
+{
+	if (__sync_val_compare_and_swap(&entry->number, REQUEST_ENDED, REQUEST_CLAIMED) !=
+	    REQUEST_ENDED)
+		return false;
+	entry->service = request->service;
+	entry->replica = request->replica;
+	entry->incarnation = request->incarnation;
+	entry->prompt_tokens = request->prompt_tokens;
+	entry->charge = request->charge;
+	entry->request_charge = request->request_charge;
+	entry->remembered = request->remembered;
+	entry->traced = request->traced;
+	entry->id_hash = request->id_hash;
+	entry->decided_nanoseconds = request->decided_nanoseconds;
+	/* with all that stands above before it, on every processor */
+	__sync_val_compare_and_swap(&entry->number, REQUEST_CLAIMED, request->number);
+	return true;
+}
+
 /*
- * Remembers what was decided and charged. how: BPF_NOEXIST or BPF_ANY. 0; or -EEXIST: there is an entry under the key already. Without
- * room the request goes on uncharged.
+ * Remembers what was decided and charged. kept: an entry under the key that may be written again, or NULL. how: BPF_NOEXIST or BPF_ANY, where
+ * there is none. 0; or -EEXIST: there is an entry under the key already. Without room the request goes on uncharged.
  */
-__noinline int request_write(__u32 service, __u64 how)
+__noinline int request_write(struct open_request *kept, __u32 service, __u64 how)
 {
 	struct open_request_key *key = request_key_space();
 	struct decide_state *state = decide_state_get();
@@ -191,6 +239,8 @@ __noinline int request_write(__u32 service, __u64 how)
 	request.traced = state->traced;
 	request.id_hash = state->request.id_hash;
 	request.decided_nanoseconds = bpf_ktime_get_coarse_ns();
+	if (kept && request_write_again(kept, &request))
+		return 0;
 	err = bpf_map_update_elem(&requests, key, &request, how);
 	if (err == -EEXIST)
 		return -EEXIST;
@@ -224,11 +274,16 @@ static __always_inline int request_open(__u32 service, const struct ring_header 
 					const struct id_block *id, __u32 id_length)
 {
 	struct decide_state *state = decide_state_get();
+	struct open_request_key *key = request_key_space();
+	struct open_request *kept;
 	int err;
 
-	if (!state)
+	if (!state || !key)
 		return -ENOENT;
-	request_supersede();
+	kept = bpf_map_lookup_elem(&requests, key);
+	/* one that is open under the key comes once more */
+	if (kept && kept->number != REQUEST_ENDED)
+		request_close(0, REPLICA_NONE, COMPLETION_SUPERSEDED, true);
 	err = request_decide(service, ring);
 	if (err || state->decision.number == 0)
 		return err;
@@ -236,9 +291,9 @@ static __always_inline int request_open(__u32 service, const struct ring_header 
 		count(NOTE_note_decision_contended);
 	state->traced = events_take_turn(bpf_ktime_get_coarse_ns());
 	/* two CPUs may have begun with the same request at once: then the one that came first is superseded here */
-	if (request_write(service, BPF_NOEXIST) == -EEXIST) {
-		request_supersede();
-		request_write(service, BPF_ANY);
+	if (request_write(kept, service, BPF_NOEXIST) == -EEXIST) {
+		request_close(0, REPLICA_NONE, COMPLETION_SUPERSEDED, false);
+		request_write(NULL, service, BPF_ANY);
 	}
 	if (state->traced)
 		request_trace(service, ring, id, id_length);

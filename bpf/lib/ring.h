@@ -16,6 +16,7 @@
 #include <warmpath/md5.h>
 #include <warmpath/ring.h>
 
+#include "id_memory.h"
 #include "maps.h"
 
 /* The header of the service's current ring; NULL if it has none. */
@@ -28,11 +29,6 @@ static __always_inline const struct ring_header *ring_current(__u32 service)
 		return NULL;
 	return bpf_map_lookup_elem(table, &first);
 }
-
-/* An id on its way to being hashed: zero behind its last byte. Callers keep one in a per-CPU array map. */
-struct id_block {
-	__u64 word[ID_LENGTH_MAX / 8];
-};
 
 /*
  * Global functions: the verifier walks their some thousand instructions once, however many ways lead to a call, and their
@@ -54,6 +50,17 @@ __noinline int ring_hash_md5(const struct id_block *id, __u32 length, struct md5
 	return 0;
 }
 
+/* The hash of an id, computed. Of BLAKE2b all is in digest->high. */
+static __always_inline void ring_hash_anew(const struct ring_header *ring,
+					   const struct id_block *id, __u32 length,
+					   struct md5_digest *digest)
+{
+	if (ring->dialect == RING_REPLICA_ROUTER)
+		ring_hash_md5(id, length, digest);
+	else
+		digest->high = ring_hash_blake2b(ring, id, length);
+}
+
 /*
  * The ring key of an id. length: 1 to ID_LENGTH_MAX bytes (more: 0 is returned; an id is never longer).
  * low: the lower half of the id's MD5, which policy mod-n counts with in dialect replica-router; else 0.
@@ -63,11 +70,10 @@ static __always_inline __u64 ring_hash_id(const struct ring_header *ring, const 
 {
 	struct md5_digest digest = {};
 
-	if (ring->dialect != RING_REPLICA_ROUTER) {
-		*low = 0;
-		return ring_hash_blake2b(ring, id, length);
+	if (!id_recall(ring, id, length, &digest)) {
+		ring_hash_anew(ring, id, length, &digest);
+		id_remember(ring, id, length, &digest);
 	}
-	ring_hash_md5(id, length, &digest);
 	*low = digest.low;
 	return digest.high;
 }

@@ -125,7 +125,7 @@ static __always_inline __u32 route_request(struct packet_context *context, struc
 static __always_inline void route_cancelled(struct scratch *scratch,
 					    const struct route_request *request, __u32 replica)
 {
-	request_close(0, replica, COMPLETION_ABANDONED);
+	request_close(0, replica, COMPLETION_ABANDONED, false);
 }
 
 /*
@@ -212,7 +212,7 @@ static __always_inline void reply_seen(struct packet_context *context, struct sc
 			id_hash = ring_hash_id(ring, &scratch->id, length, &low);
 	}
 	if (route_name_request(scratch, id_hash))
-		request_close(0, replica, COMPLETION_SUCCESS);
+		request_close(0, replica, COMPLETION_SUCCESS, false);
 }
 
 /*
@@ -225,7 +225,8 @@ static __always_inline void connection_closed(struct scratch *scratch, const str
 	bool success = (flow->fin_seen & wanted) == wanted;
 
 	if (route_name_request(scratch, 0))
-		request_close(0, REPLICA_NONE, success ? COMPLETION_SUCCESS : COMPLETION_FAILED);
+		request_close(0, REPLICA_NONE, success ? COMPLETION_SUCCESS : COMPLETION_FAILED,
+			      false);
 }
 
 #endif /* WARMPATH_BPF_ROUTE_H */

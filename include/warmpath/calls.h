@@ -42,6 +42,7 @@ enum control_operation {
 	CONTROL_MARK = 4,   /* replica_load.mark = decisions so far; answers as CONTROL_READ */
 	CONTROL_READ = 5,   /* answers with the load and the decisions of one moment */
 	CONTROL_REPAIR = 6, /* adds what the load lacks, or takes off what is too much */
+	CONTROL_FORGET = 7, /* takes a request's entry away, if that has ended */
 };
 
 struct control_call {
@@ -50,9 +51,9 @@ struct control_call {
 	__u32 service; /* index */
 	__u32 replica; /* slot */
 
-	/* CONTROL_CLOSE */
+	/* CONTROL_CLOSE, CONTROL_FORGET */
 	struct open_request_key key;
-	__u64 number; /* of the decision */
+	__u64 number; /* CONTROL_CLOSE: of the decision */
 	enum completion_status status;
 
 	/* CONTROL_REPAIR */
@@ -60,7 +61,7 @@ struct control_call {
 	__s64 requests;
 	__s64 tokens;
 
-	/* out, of all but CONTROL_CLOSE */
+	/* out, of the others */
 	__u64 service_decisions;
 	struct replica_load replica_load;
 };

@@ -396,7 +396,14 @@ _Static_assert(sizeof(struct replica_load) == 56, "layout");
  *
  * Whoever sets `number` from the decision's number to 0 (compare and exchange, in BPF code only) owns the release of the charge, and
  * nobody else gives it back. Userspace closes requests through the control program.
+ *
+ * The entry of a connection's request stays when that has ended: the connection's next one is written into it. The agent takes away those
+ * that are not used again soon.
  */
+#define REQUEST_ENDED 0ULL
+#define REQUEST_CLAIMED \
+	(~0ULL) /* the next one is being written into it, or it is being taken away */
+
 struct open_request_key {
 	struct flow_key flow;
 	__u64 id_hash;
@@ -404,7 +411,7 @@ struct open_request_key {
 _Static_assert(sizeof(struct open_request_key) == 48, "layout");
 
 struct open_request {
-	__u64 number; /* of the decision in its service; 0: closed */
+	__u64 number; /* of the decision in its service; or REQUEST_ENDED, REQUEST_CLAIMED */
 	__u32 service;
 	__u32 replica;	   /* slot */
 	__u32 incarnation; /* of the replica at the decision */

@@ -69,6 +69,9 @@ static __always_inline __u32 tcp_option_word(const struct tcp_options_walk *walk
 	       tcp_option_byte(walk, offset + 2) << 8 | tcp_option_byte(walk, offset + 3);
 }
 
+#define TCP_OPTIONS_TIMESTAMPS_ALONE \
+	(TCP_OPTION_NOTHING << 24 | TCP_OPTION_NOTHING << 16 | TCP_OPTION_TIMESTAMPS << 8 | 10)
+
 /* One option. context: where the pointer to the walk is. Returns 1 when the walk is over. */
 static __attribute__((unused)) long tcp_options_step(__u32 index, void *context)
 {
@@ -120,6 +123,13 @@ static __always_inline int tcp_options_read(struct tcp_options_walk *walk, __u32
 	walk->at = 0;
 	walk->length = length;
 	walk->result = 0;
+	/* all that segments of most connections carry: two fillers, timestamps (RFC 7323, appendix A) */
+	if (length == 12 && tcp_option_word(walk, 0) == TCP_OPTIONS_TIMESTAMPS_ALONE) {
+		walk->found.timestamp_value = tcp_option_word(walk, 4);
+		walk->found.timestamp_echo = tcp_option_word(walk, 8);
+		walk->found.timestamps = 1;
+		return 0;
+	}
 #ifdef __bpf__
 	bpf_loop(TCP_OPTIONS_MAX, tcp_options_step, &walk, 0);
 #else

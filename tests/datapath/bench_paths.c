@@ -541,7 +541,7 @@ static void print_lines(FILE *file, bool json)
 		const struct bench_line *line = &bench.lines[i];
 		double alone;
 
-		if (line->base < 0)
+		if (line->base < 0 || !bench_is_wanted(&bench, i))
 			continue;
 		alone = line->nanoseconds - bench.lines[line->base].nanoseconds;
 		if (json)

@@ -118,7 +118,8 @@ int decide_stress(struct xdp_md *context)
 	/* logged: never the same twice, so that nothing is given back */
 	key->flow.client.word[3] = settings->logged ? result->decided : more % settings->keys;
 	if (dice % 100 < settings->finish_percent) {
-		result->finished += request_close(0, REPLICA_NONE, COMPLETION_SUCCESS);
+		result->finished +=
+			request_close(0, REPLICA_NONE, COMPLETION_SUCCESS, settings->keep);
 		return XDP_PASS;
 	}
 	state->request.id_hash = ((dice >> 8) % settings->ids + 1) * 0x9e3779b97f4a7c15ULL;

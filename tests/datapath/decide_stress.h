@@ -14,7 +14,7 @@ struct stress_settings {
 	__u32 ids;	   /* conversations */
 	__u32 finish_percent;
 	__u32 logged; /* 1: every decision goes into the log, until it is full */
-	__u32 reserved;
+	__u32 keep;   /* 1: entries of requests that end stay, for the next ones */
 };
 
 /* What a CPU has seen. */

@@ -23,6 +23,7 @@
 #include "decide_stress.h"
 #include "decide_stress.skel.h"
 #include "decide_world.h"
+#include "agent/request_table.h"
 #include "lib/calls.h"
 #include "lib/policy.h"
 
@@ -93,6 +94,7 @@ struct open_loads {
 	__u64 requests[REPLICAS];
 	__u64 tokens[REPLICAS];
 	__u64 count;
+	__u64 ended; /* entries of requests that are not open any more */
 };
 
 static struct open_loads what_is_open(void)
@@ -103,8 +105,12 @@ static struct open_loads what_is_open(void)
 
 	while (!bpf_map_get_next_key(datapath.requests, last, &key)) {
 		last = &key;
-		if (bpf_map_lookup_elem(datapath.requests, &key, &entry) || entry.number == 0)
+		if (bpf_map_lookup_elem(datapath.requests, &key, &entry))
 			continue;
+		if (!request_is_open(&entry)) {
+			open.ended++;
+			continue;
+		}
 		open.requests[entry.replica - DECIDE_WORLD_SLOT(0)] += entry.request_charge;
 		open.tokens[entry.replica - DECIDE_WORLD_SLOT(0)] += entry.charge;
 		open.count++;
@@ -227,9 +233,34 @@ static void races_for_one_request_leave_nothing_behind(void **unused)
 		.keys = 3, .shared_keys = 1, .ids = 30, .finish_percent = 50};
 
 	(void)unused;
-	traffic(&settings, 20, 10);
-	assert_loads(false);
-	run_pass();
+	for (settings.keep = 0; settings.keep < 2; settings.keep++) {
+		traffic(&settings, 20, 10);
+		assert_loads(false);
+		run_pass();
+		assert_loads(true);
+	}
+}
+
+static void entries_of_ended_requests_are_used_again_and_forgotten(void **unused)
+{
+	struct stress_settings settings = {.keys = 40, .ids = 30, .finish_percent = 60, .keep = 1};
+	struct open_loads before, after;
+	struct reconcile_result result;
+
+	(void)unused;
+	traffic(&settings, 15, 0);
+	assert_loads(true);
+	before = what_is_open();
+	/* each key has its entry still */
+	assert_int_equal(before.count + before.ended, 40 * libbpf_num_possible_cpus());
+	assert_true(before.ended > 0);
+	usleep(1100000);
+	result = run_pass();
+	assert_int_equal(result.repaired, 0);
+	after = what_is_open();
+	assert_int_equal(result.forgotten, before.ended);
+	assert_int_equal(after.ended, 0);
+	assert_int_equal(after.count, before.count);
 	assert_loads(true);
 }
 
@@ -358,6 +389,8 @@ int main(void)
 		cmocka_unit_test_setup(evicted_requests_are_found, begin),
 		cmocka_unit_test_setup(what_is_under_way_is_not_taken_for_lost, begin),
 		cmocka_unit_test_setup(races_for_one_request_leave_nothing_behind, begin),
+		cmocka_unit_test_setup(entries_of_ended_requests_are_used_again_and_forgotten,
+				       begin),
 		cmocka_unit_test_setup(too_little_is_added, begin),
 		cmocka_unit_test_setup(what_others_have_sent_stays, begin),
 		cmocka_unit_test_setup(overdue_requests_are_ended, begin),

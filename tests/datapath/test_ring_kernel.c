@@ -39,7 +39,8 @@ static int load(void **state)
 		const char *base = strstr(name, "ring");
 
 		bpf_map__set_pin_path(map, NULL);
-		if (base != name && strcmp(name, "id_blocks") != 0)
+		if (base != name && strcmp(name, "id_blocks") != 0 &&
+		    strcmp(name, "remembered_ids") != 0)
 			bpf_map__set_autocreate(map, false);
 	}
 	if (ring_lookup_bpf__load(skeleton))
@@ -145,27 +146,66 @@ static void check_edges(const struct ring *ring, __u32 service)
 	}
 }
 
+/* A plain ring, one with a secret, one of the other dialect. */
+#define KINDS 3
+
+static struct ring_settings kind(__u32 number)
+{
+	struct ring_settings settings =
+		number == 2 ? replica_router_settings(3) : llm_settings(100);
+
+	if (number == 1) {
+		settings.hash_key = "0123456789abcdef0123456789abcdef";
+		settings.hash_key_length = 32;
+	}
+	return settings;
+}
+
 static void equals_user_space(size_t replicas)
 {
 	struct replica_list *list = make_replicas(replicas, "llm-%d.pool", 0);
-	struct ring_settings settings[] = {
-		llm_settings(100),
-		llm_settings(100),
-		replica_router_settings(3),
-	};
 
-	settings[1].hash_key = "0123456789abcdef0123456789abcdef";
-	settings[1].hash_key_length = 32;
-	for (__u32 i = 0; i < 3; i++) {
+	for (__u32 i = 0; i < KINDS; i++) {
+		struct ring_settings settings = kind(i);
 		__u32 service = i * 31; /* 0, 31, 62: three rings side by side */
 		struct ring ring;
 
-		build(&ring, &settings[i], list);
+		build(&ring, &settings, list);
 		swap(service, &ring);
 		check_ids(&ring, service);
 		check_edges(&ring, service);
 		ring_free(&ring);
 	}
+	free(list);
+}
+
+/* The same ids, again and again, of rings with different hashes: what the data path remembers of one is not for another. */
+static void remembered_ids_are_each_rings_own(void **state)
+{
+	struct replica_list *list = make_replicas(5, "llm-%d.pool", 0);
+	struct ring rings[KINDS];
+
+	(void)state;
+	for (__u32 i = 0; i < KINDS; i++) {
+		struct ring_settings settings = kind(i);
+
+		build(&rings[i], &settings, list);
+		swap(i, &rings[i]);
+	}
+	for (__u32 round = 0; round < 3; round++) {
+		for (__u32 i = 0; i < 50 * KINDS; i++) {
+			struct lookup lookup = {.service = i % KINDS};
+
+			/* of the same characters and of different lengths */
+			snprintf((char *)lookup.id, sizeof(lookup.id), "chat-%u", i / KINDS);
+			lookup.id_length = strlen((char *)lookup.id) + (round == 2);
+			ask(&lookup);
+			assert_answer(&rings[i % KINDS], &lookup,
+				      ring_hash(&rings[i % KINDS], lookup.id, lookup.id_length));
+		}
+	}
+	for (__u32 i = 0; i < KINDS; i++)
+		ring_free(&rings[i]);
 	free(list);
 }
 
@@ -546,6 +586,7 @@ int main(void)
 		cmocka_unit_test_setup(sixty_four_replicas, clear),
 		cmocka_unit_test_setup(thousand_replicas, clear),
 		cmocka_unit_test_setup(services_have_rings_of_their_own, clear),
+		cmocka_unit_test_setup(remembered_ids_are_each_rings_own, clear),
 		cmocka_unit_test_setup(no_ring, clear),
 		cmocka_unit_test_setup(empty_ring, clear),
 		cmocka_unit_test_setup(missing_tables, clear),

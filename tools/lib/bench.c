@@ -35,6 +35,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 	case 'o':
 		bench->output = argument;
 		return 0;
+	case 'O':
+		bench->only = argument;
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -46,6 +49,7 @@ void bench_options(struct bench *bench, const char *documentation, int argc, cha
 		{"rounds", 'r', "NUMBER", 0, "Rounds", 0},
 		{"runs", 'n', "NUMBER", 0, "Runs of each program in a round", 0},
 		{"processor", 'c', "NUMBER", 0, "Processor to run on (the last one)", 0},
+		{"only", 'O', "TEXT", 0, "Only lines with this text in their names", 0},
 		{"json", 'j', NULL, 0, "Print a JSON object for each line", 0},
 		{"output", 'o', "FILE", 0, "Write them to a file, besides what is printed", 0},
 		{0},
@@ -121,12 +125,26 @@ static int measure(const struct bench *bench, struct bench_line *line)
 	return err;
 }
 
+bool bench_is_wanted(const struct bench *bench, int number)
+{
+	if (!bench->only || number == 0 || strstr(bench->lines[number].what, bench->only))
+		return true;
+	for (int i = number + 1; i < bench->count; i++) {
+		if (bench->lines[i].base == number && bench_is_wanted(bench, i))
+			return true;
+	}
+	return false;
+}
+
 int bench_run(struct bench *bench, const struct bench_line **failed)
 {
 	for (int round = 0; round < bench->rounds; round++) {
 		for (int i = 0; i < bench->count; i++) {
-			int err = measure(bench, &bench->lines[i]);
+			int err;
 
+			if (!bench_is_wanted(bench, i))
+				continue;
+			err = measure(bench, &bench->lines[i]);
 			*failed = &bench->lines[i];
 			if (err)
 				return err;
@@ -151,6 +169,8 @@ static void print_json(const struct bench *bench, FILE *file)
 	for (int i = 0; i < bench->count; i++) {
 		const struct bench_line *line = &bench->lines[i];
 
+		if (!bench_is_wanted(bench, i))
+			continue;
 		fprintf(file, "{\"what\": \"%s\", \"nanoseconds\": %.2f",
 			line->what + strspn(line->what, " +"), line->nanoseconds);
 		if (line->base >= 0)
@@ -179,6 +199,8 @@ void bench_print(const struct bench *bench)
 	for (int i = 0; i < bench->count; i++) {
 		const struct bench_line *line = &bench->lines[i];
 
+		if (!bench_is_wanted(bench, i))
+			continue;
 		printf("%-48s %8.1f %9.2f", line->what, line->nanoseconds,
 		       line->nanoseconds / floor);
 		if (line->base >= 0) {

@@ -36,6 +36,8 @@ struct bench {
 	int runs;
 	int processor; /* -1: the last one */
 	bool json;
+	const char *
+		only; /* run lines with this text in their names, and what they build on; NULL: all */
 	const char *output; /* file for the objects of JSON, besides what is printed; NULL: none */
 	/* Called before a line is measured, and after: 0, or a negative errno that ends it all. Either may be NULL. */
 	int (*prepare)(void *context, const struct bench_line *line);
@@ -49,7 +51,10 @@ void bench_options(struct bench *bench, const char *documentation, int argc, cha
 /* Adds a line; `what` is copied. Returns its number. Ends the process if there is no room. */
 int bench_add(struct bench *bench, const char *what, struct bench_line line);
 
-/* Measures all lines. 0, or a negative errno: -EPROTO if a verdict was wrong; *failed is the line then. */
+/* Is the line with that number asked for (`only`), or does one build on it that is? The floor always is. */
+bool bench_is_wanted(const struct bench *bench, int number);
+
+/* Measures all lines that are wanted. 0, or a negative errno: -EPROTO if a verdict was wrong; *failed is the line then. */
 int bench_run(struct bench *bench, const struct bench_line **failed);
 
 /* The table, or an object of JSON a line; the latter into the file as well. */

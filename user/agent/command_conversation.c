@@ -114,7 +114,7 @@ static int take_request(void *context, const struct open_request_key *key,
 	struct open_list *list = context;
 	char client[ENDPOINT_TEXT_SIZE];
 
-	if (request->number == 0 || (int)request->service != list->conversation->service ||
+	if (!request_is_open(request) || (int)request->service != list->conversation->service ||
 	    request->id_hash != list->conversation->hash)
 		return 0;
 	json_array_append_new(

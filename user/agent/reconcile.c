@@ -26,6 +26,9 @@
 #include "agent/request_table.h"
 #include "lib/calls.h"
 
+/* From the decision on a request; of one that took longer the entry goes at once. */
+#define IDLE_NANOSECONDS 1000000000ULL
+
 /* If the kernel cannot say when all programs have finished (isolated CPUs): they take microseconds. */
 #define PATIENCE_NANOSECONDS 100000000L
 
@@ -103,6 +106,21 @@ static enum completion_status verdict_on(const struct pass *pass,
 	return 0;
 }
 
+/* The entry of an ended request waits for the next one of its connection, for a moment: room is for those that are open. */
+static int forget_request(struct pass *pass, const struct open_request_key *key,
+			  const struct open_request *request)
+{
+	bool forgotten = false;
+	int result;
+
+	if (pass->now < request->decided_nanoseconds + IDLE_NANOSECONDS)
+		return 0;
+	result = control_forget_request(pass->datapath->control_program, key, &forgotten,
+					pass->error);
+	pass->result->forgotten += forgotten;
+	return result;
+}
+
 static int take_request(void *context, const struct open_request_key *key,
 			const struct open_request *request)
 {
@@ -112,7 +130,9 @@ static int take_request(void *context, const struct open_request_key *key,
 	bool closed;
 	int result;
 
-	if (request->number == 0)
+	if (request->number == REQUEST_ENDED)
+		return forget_request(pass, key, request);
+	if (!request_is_open(request))
 		return 0;
 	status = verdict_on(pass, request);
 	if (status) {

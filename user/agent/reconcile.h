@@ -15,6 +15,7 @@ struct reconcile_result {
 	unsigned int open; /* requests that stay open */
 	unsigned int timed_out;
 	unsigned int abandoned; /* of services or replicas that are gone */
+	unsigned int forgotten; /* entries of ended requests that were taken away */
 	unsigned int repaired;	/* replicas whose load was corrected */
 	long long requests;	/* by how much: negative where there was too much */
 	long long tokens;
@@ -35,7 +36,8 @@ struct reconcile_totals {
 };
 
 /*
- * Walks over all open requests and ends those that are overdue or whose service or replica is gone. With `loads`, then compares the loads with
+ * Walks over all open requests and ends those that are overdue or whose service or replica is gone; entries of ended ones that are not used again
+ * soon are taken away. With `loads`, then compares the loads with
  * what was found and repairs what is certainly wrong. foreign: by replica slot, NULL: none. 0; or a negative errno with a sentence.
  */
 int reconcile(const struct datapath *datapath, const struct routing *routing, bool loads,

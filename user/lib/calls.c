@@ -61,6 +61,16 @@ int control_close_request(int program, const struct open_request_key *key, __u64
 	return err;
 }
 
+int control_forget_request(int program, const struct open_request_key *key, bool *forgotten,
+			   struct error *error)
+{
+	struct control_call call = {.operation = CONTROL_FORGET, .key = *key};
+	int err = control(program, &call, error);
+
+	*forgotten = !err && call.result == 0;
+	return err;
+}
+
 static int read_loads(int program, enum control_operation operation, __u32 service, __u32 replica,
 		      struct control_call *call, struct error *error)
 {

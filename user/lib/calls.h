@@ -28,6 +28,10 @@ int control_set_member(int program, __u32 service, __u32 replica, bool member, s
 int control_close_request(int program, const struct open_request_key *key, __u64 number,
 			  enum completion_status status, bool *closed, struct error *error);
 
+/* Takes the entry of a request away, if that has ended; *forgotten says whether that was so. */
+int control_forget_request(int program, const struct open_request_key *key, bool *forgotten,
+			   struct error *error);
+
 /* Sets the replica's mark, and reads its load and the service's number of decisions, in one moment. */
 int control_mark(int program, __u32 service, __u32 replica, struct replica_load *load,
 		 __u64 *decisions, struct error *error);
