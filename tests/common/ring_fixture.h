@@ -83,4 +83,19 @@ static inline __u64 next_random(__u64 *state)
 	return *state;
 }
 
+/* An id that walks the first, the third and the second member by name, as that of the published traces. Valid until the next call. */
+static inline const char *id_that_walks_021(const struct ring *ring)
+{
+	static char id[32];
+	__u32 walk[3];
+
+	for (int i = 0; i < 10000; i++) {
+		snprintf(id, sizeof(id), "conversation-%d", i);
+		if (ring_walk(ring, key_of(ring, id), walk, 3) == 3 && walk[0] == 0 && walk[1] == 2)
+			return id;
+	}
+	fail();
+	return id;
+}
+
 #endif /* WARMPATH_TESTS_RING_FIXTURE_H */

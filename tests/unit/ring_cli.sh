@@ -5,24 +5,19 @@
 warmpath=$build/warmpath
 
 answers() { # description, expected standard output, arguments...; standard input is passed on
-	local description=$1 expected=$2 status
+	local description=$1 expected=$2
 	shift 2
-	"$warmpath" "$@" >"$scratch/output" 2>"$scratch/error"
-	status=$?
-	[ "$status" = 0 ] && [ "$(cat "$scratch/output")" = "$expected" ] && [ ! -s "$scratch/error" ]
-	status=$?
-	[ "$status" = 0 ] || sed 's/^/# /' "$scratch/output" "$scratch/error"
-	result "$status" "$description"
+	"$warmpath" "$@" >"$scratch/output" 2>"$scratch/error" &&
+		[ "$(cat "$scratch/output")" = "$expected" ] && [ ! -s "$scratch/error" ]
+	result $? "$description"
 }
 
 refuses() { # exit code, part of the sentence, arguments...
-	local code=$1 sentence=$2 status
+	local code=$1 sentence=$2
 	shift 2
 	"$warmpath" "$@" >"$scratch/output" 2>"$scratch/error" </dev/null
 	[ $? = "$code" ] && grep -qF -- "$sentence" "$scratch/error"
-	status=$?
-	[ "$status" = 0 ] || sed 's/^/# /' "$scratch/error"
-	result "$status" "$sentence"
+	result $? "$sentence"
 }
 
 conv1='{"id": "conv1", "hash": "0x7b0e98587fc95488", "walk": ["llm-1", "llm-0", "llm-2"]}'

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "../common/ring_fixture.h"
 #include "lib/decide_core.h"
 #include "lib/decide_text.h"
 #include "lib/policy.h"
@@ -110,22 +111,6 @@ static void assert_sums_equal_parts(void)
 	assert_int_equal(world.sums.replica_count, count);
 }
 
-/* An id whose walk over llm-0, llm-1, llm-2 is 0, 2, 1, as in the published traces. */
-static const char *traced_id(void)
-{
-	static char id[32];
-	__u32 walk[3];
-
-	for (int i = 0; i < 10000; i++) {
-		snprintf(id, sizeof(id), "conversation-%d", i);
-		ring_walk(&world.ring, ring_hash(&world.ring, id, strlen(id)), walk, 3);
-		if (walk[0] == 0 && walk[1] == 2)
-			return id;
-	}
-	fail();
-	return id;
-}
-
 static void the_published_llm_aware_example(void **unused)
 {
 	const struct decision *decision;
@@ -137,7 +122,7 @@ static void the_published_llm_aware_example(void **unused)
 	load_replica(2, 1, 900);
 	world.placement = (struct placement){.replica = 0, .incarnation = 1, .prompt_tokens = 820};
 	world.placed = true;
-	decision = ask(traced_id(), 860, 48);
+	decision = ask(id_that_walks_021(&world.ring), 860, 48);
 	assert_int_equal(decision->reason, REASON_home_long);
 	assert_int_equal(decision->replica, 0);
 	assert_int_equal(decision->cost, 88);
@@ -159,7 +144,7 @@ static void the_published_bounded_example(void **unused)
 	load_replica(0, 3, 2400);
 	load_replica(1, 1, 900);
 	load_replica(2, 1, 900);
-	decision = ask(traced_id(), 860, 48);
+	decision = ask(id_that_walks_021(&world.ring), 860, 48);
 	assert_int_equal(decision->reason, REASON_overflow);
 	assert_int_equal(decision->replica, 2);
 	assert_int_equal(decision->cost, 908);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "../common/ring_fixture.h"
 #include "lib/explanation.h"
 #include "lib/policy.h"
 #include "lib/ring.h"
@@ -64,22 +65,6 @@ static void make_world(enum routing_policy policy, __u32 load0, __u32 load1, __u
 	world.state.settings = policy_published(policy);
 }
 
-/* An id whose walk is 0, 2, 1, as that of the published examples. */
-static const char *walk_021(void)
-{
-	static char id[16];
-	__u32 walk[3];
-
-	for (int i = 0; i < 1000; i++) {
-		snprintf(id, sizeof(id), "conv%d", i);
-		ring_walk(&world.ring, ring_hash(&world.ring, id, strlen(id)), walk, 3);
-		if (walk[0] == 0 && walk[1] == 2)
-			return id;
-	}
-	fail();
-	return id;
-}
-
 static void place(__u32 number, __u32 prompt_tokens)
 {
 	world.placement = (struct placement){
@@ -90,7 +75,7 @@ static void place(__u32 number, __u32 prompt_tokens)
 /* Decides, and explains what was decided from the event alone. */
 static const char *explain(__u32 prompt_tokens, __u32 max_tokens)
 {
-	const char *id = walk_021();
+	const char *id = id_that_walks_021(&world.ring);
 	struct decide_state *state = &world.state;
 	struct decide_tables tables = {
 		.points = world.ring.points,
