@@ -105,6 +105,7 @@ const struct replica_settings *replica_settings(const struct replica *replica);
 const struct replica_counters *replica_counters(const struct replica *replica);
 uint32_t replica_queued(const struct replica *replica);
 uint32_t replica_processing(const struct replica *replica);
+/* Of the RAM cache, for the tests of its limit: nothing else shows what it holds. */
 uint64_t replica_cache_bytes(const struct replica *replica);
 uint32_t replica_cache_entries(const struct replica *replica);
 
