@@ -94,13 +94,7 @@ static int load(struct control *control)
 	bpf_object__for_each_map(map, control->router->obj) bpf_map__set_pin_path(map, NULL);
 	if (router_tc_bpf__load(control->router))
 		return -errno;
-	control->maps = (struct ring_maps){
-		.rings = bpf_map__fd(control->router->maps.rings),
-		.ring_points = bpf_map__fd(control->router->maps.ring_points),
-		.ring_index = bpf_map__fd(control->router->maps.ring_index),
-		.ring_index_large = bpf_map__fd(control->router->maps.ring_index_large),
-		.ring_members = bpf_map__fd(control->router->maps.ring_members),
-	};
+	control->maps = ring_maps_of(control->router->obj);
 	return 0;
 }
 

@@ -65,13 +65,7 @@ static int load(struct decisions *decisions)
 	}
 	if (bench_decide_bpf__load(skeleton))
 		return -errno;
-	decisions->maps = (struct ring_maps){
-		.rings = bpf_map__fd(skeleton->maps.rings),
-		.ring_points = bpf_map__fd(skeleton->maps.ring_points),
-		.ring_index = bpf_map__fd(skeleton->maps.ring_index),
-		.ring_index_large = bpf_map__fd(skeleton->maps.ring_index_large),
-		.ring_members = bpf_map__fd(skeleton->maps.ring_members),
-	};
+	decisions->maps = ring_maps_of(skeleton->obj);
 	return 0;
 }
 

@@ -101,13 +101,7 @@ static void describe_services(void)
 static void make_ring(uint32_t service, uint32_t vnodes)
 {
 	const struct ring_settings settings = {.dialect = RING_LLM, .vnodes = vnodes};
-	const struct ring_maps maps = {
-		.rings = world_map("rings"),
-		.ring_points = world_map("ring_points"),
-		.ring_index = world_map("ring_index"),
-		.ring_index_large = world_map("ring_index_large"),
-		.ring_members = world_map("ring_members"),
-	};
+	const struct ring_maps maps = world_ring_maps();
 	struct ring_replica members[3];
 	struct error error;
 	struct ring ring;

@@ -60,13 +60,7 @@ static int load_ring(struct decide_world *world, __u32 vnodes, struct error *err
 	static char names[REPLICAS_MAX][REPLICA_NAME_SIZE];
 	static struct ring_replica replicas[REPLICAS_MAX];
 	struct ring_settings settings = {.dialect = RING_LLM, .vnodes = vnodes};
-	struct ring_maps maps = {
-		.rings = decide_world_map(world, "rings"),
-		.ring_points = decide_world_map(world, "ring_points"),
-		.ring_index = decide_world_map(world, "ring_index"),
-		.ring_index_large = decide_world_map(world, "ring_index_large"),
-		.ring_members = decide_world_map(world, "ring_members"),
-	};
+	struct ring_maps maps = ring_maps_of(world->object);
 	int err;
 
 	for (__u32 i = 0; i < world->replica_count; i++) {

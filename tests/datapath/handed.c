@@ -10,9 +10,9 @@
 #include <bpf/libbpf.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "expect.h"
+#include "group.h"
 
 enum program handed_program;
 bool handed_ipv6;
@@ -168,12 +168,7 @@ int handed_run(const struct CMUnitTest *tests, size_t count)
 	int failed = 0;
 	char name[32];
 
-	if (geteuid() != 0) {
-		printf("1..1\nok 1 # SKIP needs root\n");
-		return 0;
-	}
-	if (world_make())
-		return 1;
+	group_begin();
 	for (handed_program = PROGRAM_XDP; handed_program <= PROGRAM_TC; handed_program++) {
 		for (int family = 0; family < 2; family++) {
 			handed_ipv6 = family;

@@ -39,8 +39,7 @@ const char *counter_name(int counter)
 	return counter >= 0 && counter < COUNTER_COUNT ? counter_table[counter].name : "(none)";
 }
 
-/* The one outcome that was counted; -1 if there is none, or more than one. */
-static int counted_outcome(const struct run *run)
+int invariants_outcome(const struct run *run)
 {
 	int found = -1;
 
@@ -179,7 +178,7 @@ bool invariants_verdict_fits(const struct run *run, enum program program,
 const char *invariants_check(const uint8_t *in, int in_length, const struct run *run,
 			     enum program program, enum packet_outcome *outcome)
 {
-	int counted = counted_outcome(run);
+	int counted = invariants_outcome(run);
 	enum verdict verdict;
 
 	if (counted < 0)

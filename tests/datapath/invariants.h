@@ -22,6 +22,9 @@ enum verdict { PASS, DROP, FORWARD, ANSWER };
 enum verdict outcome_verdict(enum packet_outcome outcome);
 const char *counter_name(int counter);
 
+/* The one outcome that was counted; -1 if there is none, or more than one. */
+int invariants_outcome(const struct run *run);
+
 /* Has the program returned what belongs to the outcome? */
 bool invariants_verdict_fits(const struct run *run, enum program program,
 			     enum packet_outcome outcome);

@@ -14,11 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "decode.h"
 #include "expect.h"
 #include "fixture.h"
+#include "group.h"
 #include "invariants.h"
 #include "mutate.h"
 
@@ -163,21 +163,6 @@ static void test_mutations(void **state)
 	assert_true(ends[OUTCOME_icmp_forwarded] > packets / 500);
 }
 
-static int load(void **state)
-{
-	(void)state;
-	if (world_load(false))
-		return -1;
-	return world_configure(fixture_services, SERVICE_COUNT);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	world_unload();
-	return 0;
-}
-
 #define TESTS_MAX 2048
 
 static struct CMUnitTest tests[TESTS_MAX];
@@ -200,19 +185,13 @@ static void add_test(const struct fixture_kind *kind, enum program program, cons
 
 int main(int argc, char **argv)
 {
-	if (geteuid() != 0) {
-		printf("1..1\nok 1 # SKIP needs root\n");
-		return 0;
-	}
 	if (getenv("WARMPATH_PACKETS"))
 		packets = strtol(getenv("WARMPATH_PACKETS"), NULL, 0);
 	if (argc > 1)
 		mutate_seed = strtoull(argv[1], NULL, 0);
 	if (argc > 2)
 		packets = strtol(argv[2], NULL, 0);
-	fixture_prepare();
-	if (world_make())
-		return 1;
+	group_begin();
 	for (size_t table = 0; argc == 1 && fixture_tables[table]; table++) {
 		for (size_t i = 0; i < fixture_tables[table]->count; i++) {
 			const struct fixture_kind *kind = &fixture_tables[table]->kinds[i];
@@ -224,5 +203,6 @@ int main(int argc, char **argv)
 		}
 	}
 	add_test(NULL, PROGRAM_XDP, "changed at random", test_mutations);
-	return _cmocka_run_group_tests("broken packets", tests, test_count, load, unload);
+	return _cmocka_run_group_tests("broken packets", tests, test_count, group_load_services,
+				       group_unload);
 }

@@ -12,12 +12,11 @@
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "expect.h"
 #include "fixture.h"
+#include "group.h"
 #include "router_cost.skel.h"
 
 #define REPEAT 100000
@@ -129,8 +128,7 @@ static int load(void **state)
 {
 	struct bpf_map *map;
 
-	(void)state;
-	if (world_load(false) || world_configure(fixture_services, SERVICE_COUNT))
+	if (group_load_services(state))
 		return -1;
 	cost = router_cost_bpf__open();
 	if (!cost)
@@ -148,22 +146,14 @@ static int load(void **state)
 
 static int unload(void **state)
 {
-	(void)state;
 	router_cost_bpf__destroy(cost);
-	world_unload();
-	return 0;
+	return group_unload(state);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_costs)};
 
-	if (geteuid() != 0) {
-		printf("1..1\nok 1 # SKIP needs root\n");
-		return 0;
-	}
-	fixture_prepare();
-	if (world_make())
-		return 1;
+	group_begin();
 	return cmocka_run_group_tests(tests, load, unload);
 }

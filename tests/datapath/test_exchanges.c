@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include <warmpath/handoff_counters.h>
 #include <warmpath/outcome.h>
 
@@ -28,6 +27,7 @@
 #include "dialogue.h"
 #include "expect.h"
 #include "fixture.h"
+#include "group.h"
 #include "handoff.skel.h"
 #include "invariants.h"
 #include "mutate.h"
@@ -47,20 +47,6 @@ static void wrong(const uint8_t *in, int in_length, const uint8_t *out, int out_
 {
 	packet_print_difference(in, in_length, out, out_length);
 	fail_msg("seed %llu, %s: %s", (unsigned long long)exchange_seed, where, what);
-}
-
-static int counted_outcome(const struct run *run)
-{
-	int found = -1;
-
-	for (int i = 0; i < OUTCOME_COUNT; i++) {
-		if (!run->counters[i])
-			continue;
-		if (found >= 0 || run->counters[i] != 1)
-			return -1;
-		found = i;
-	}
-	return found;
 }
 
 /* Sent on as it was: everything but what a translation and a mark change is the same. */
@@ -164,7 +150,7 @@ static void run_changed(const uint8_t *bytes, int length, enum link link)
 		return;
 	}
 	sent++;
-	counted = counted_outcome(&run);
+	counted = invariants_outcome(&run);
 	if (counted < 0) {
 		wrong(bytes, length, run.bytes, run.length, world_program_name(program),
 		      "not exactly one outcome was counted");
@@ -570,10 +556,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_exchanges)};
 
-	if (geteuid() != 0) {
-		printf("1..1\nok 1 # SKIP needs root\n");
-		return 0;
-	}
+	group_begin();
 	if (!world_kernel_has("bpf_sk_assign_tcp_reqsk")) {
 		printf("1..1\nok 1 # SKIP this kernel has no bpf_sk_assign_tcp_reqsk (6.9)\n");
 		return 0;
@@ -584,8 +567,5 @@ int main(int argc, char **argv)
 		mutate_seed = strtoull(argv[1], NULL, 0);
 	if (argc > 2)
 		packets = strtol(argv[2], NULL, 0);
-	fixture_prepare();
-	if (world_make())
-		return 1;
 	return cmocka_run_group_tests(tests, load, unload);
 }

@@ -11,13 +11,13 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "expect.h"
 #include "fixture.h"
+#include "group.h"
 
 #define KEY_CONV2 "fd00:5:5:5:af69:1af5:65f3:cd12" /* H("conv2"): its home is prefix-2, too */
 #define PREFIX_0  "fd00:2::40"
@@ -483,19 +483,6 @@ static void test_answers_are_limited(void **state)
 	assert_int_equal(dropped, 1);
 }
 
-static int load(void **state)
-{
-	(void)state;
-	return world_load(false);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	world_unload();
-	return 0;
-}
-
 static int forget(void **state)
 {
 	(void)state;
@@ -526,15 +513,9 @@ int main(void)
 	};
 	int failed = 0;
 
-	if (geteuid() != 0) {
-		printf("1..1\nok 1 # SKIP needs root\n");
-		return 0;
-	}
-	fixture_prepare();
-	if (world_make())
-		return 1;
+	group_begin();
 	for (program = PROGRAM_XDP; program <= PROGRAM_TC; program++)
-		failed += cmocka_run_group_tests_name(world_program_name(program), tests, load,
-						      unload);
+		failed += cmocka_run_group_tests_name(world_program_name(program), tests,
+						      group_load, group_unload);
 	return failed;
 }

@@ -19,7 +19,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,6 +26,7 @@
 #include "decode.h"
 #include "expect.h"
 #include "fixture.h"
+#include "group.h"
 
 #define WAIT_MILLISECONDS 2000
 
@@ -397,9 +397,7 @@ static void test_reply(void **state)
 
 static int load(void **state)
 {
-	(void)state;
-	if (world_load(false) || world_configure(fixture_services, SERVICE_COUNT) ||
-	    world_attach_tc())
+	if (group_load_services(state) || world_attach_tc())
 		return -1;
 	for (int i = 0; i < LINK_COUNT; i++) {
 		sockets[i] = open_socket(i);
@@ -411,11 +409,9 @@ static int load(void **state)
 
 static int unload(void **state)
 {
-	(void)state;
 	for (int i = 0; i < LINK_COUNT; i++)
 		close(sockets[i]);
-	world_unload();
-	return 0;
+	return group_unload(state);
 }
 
 int main(void)
@@ -431,12 +427,6 @@ int main(void)
 		cmocka_unit_test(test_reply),
 	};
 
-	if (geteuid() != 0) {
-		printf("1..1\nok 1 # SKIP needs root\n");
-		return 0;
-	}
-	fixture_prepare();
-	if (world_make())
-		return 1;
+	group_begin();
 	return cmocka_run_group_tests(tests, load, unload);
 }

@@ -8,12 +8,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "expect.h"
 #include "fixture.h"
+#include "group.h"
 
 #define HOST4 \
 	"10.0.2.1" /* this machine's own; service "local" is at 10.9.9.90, its replica at port 9900 here */
@@ -191,13 +190,6 @@ static int load(void **state)
 	return world_configure(fixture_services, SERVICE_COUNT);
 }
 
-static int unload(void **state)
-{
-	(void)state;
-	world_unload();
-	return 0;
-}
-
 #define TESTS_MAX 64
 
 static struct CMUnitTest tests[TESTS_MAX];
@@ -223,17 +215,12 @@ static void add_tests(const struct fixture_kind *kinds, size_t count, enum progr
 
 int main(void)
 {
-	if (geteuid() != 0) {
-		printf("1..1\nok 1 # SKIP needs root\n");
-		return 0;
-	}
-	fixture_prepare();
-	if (world_make())
-		return 1;
+	group_begin();
 	for (enum program program = PROGRAM_XDP; program <= PROGRAM_TC; program++) {
 		add_tests(requests, COUNT(requests), program);
 		add_tests(more_requests, COUNT(more_requests), program);
 	}
 	add_tests(replies, COUNT(replies), PROGRAM_RETURN);
-	return _cmocka_run_group_tests("replicas on this machine", tests, test_count, load, unload);
+	return _cmocka_run_group_tests("replicas on this machine", tests, test_count, load,
+				       group_unload);
 }

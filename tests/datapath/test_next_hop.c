@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "expect.h"
 #include "fixture.h"
+#include "group.h"
 
 #define HOUR 3600000000000ULL
 
@@ -126,23 +126,13 @@ static int load(void **state)
 {
 	cpu_set_t set;
 
-	(void)state;
 	/* the memory is a processor's own */
 	CPU_ZERO(&set);
 	CPU_SET(0, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
 		return -1;
 	world_set_next_hop_memory(HOUR);
-	if (world_load(false))
-		return -1;
-	return world_configure(fixture_services, SERVICE_COUNT);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	world_unload();
-	return 0;
+	return group_load_services(state);
 }
 
 int main(void)
@@ -153,12 +143,6 @@ int main(void)
 		cmocka_unit_test(refusals_are_not_kept),
 	};
 
-	if (geteuid() != 0) {
-		printf("1..1\nok 1 # SKIP needs root\n");
-		return 0;
-	}
-	fixture_prepare();
-	if (world_make())
-		return 1;
-	return cmocka_run_group_tests(tests, load, unload);
+	group_begin();
+	return cmocka_run_group_tests(tests, load, group_unload);
 }

@@ -18,6 +18,7 @@
 
 #include "expect.h"
 #include "fixture.h"
+#include "group.h"
 #include "lib/explanation.h"
 #include "lib/placement_tables.h"
 #include "lib/policy.h"
@@ -533,19 +534,6 @@ static void a_full_ring_buffer_costs_events_and_no_packets(void **unused)
 	assert_load(SERVICE_CHAT, 1, 0, 0);
 }
 
-static int load(void **state)
-{
-	(void)state;
-	return world_load(false);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	world_unload();
-	return 0;
-}
-
 static int forget(void **state)
 {
 	(void)state;
@@ -576,15 +564,9 @@ int main(void)
 	};
 	int failed = 0;
 
-	if (geteuid() != 0) {
-		printf("1..1\nok 1 # SKIP needs root\n");
-		return 0;
-	}
-	fixture_prepare();
-	if (world_make())
-		return 1;
+	group_begin();
 	for (program = PROGRAM_XDP; program <= PROGRAM_TC; program++)
-		failed += cmocka_run_group_tests_name(world_program_name(program), tests, load,
-						      unload);
+		failed += cmocka_run_group_tests_name(world_program_name(program), tests,
+						      group_load, group_unload);
 	return failed;
 }

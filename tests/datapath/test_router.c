@@ -9,13 +9,12 @@
 #include <cmocka.h>
 #include <linux/bpf.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "expect.h"
 #include "fixture.h"
+#include "group.h"
 
 struct one_test {
 	const struct fixture_kind *kind;
@@ -29,21 +28,6 @@ static void test_kind(void **state)
 
 	expect_forget();
 	expect_kind(test->kind, test->program);
-}
-
-static int load(void **state)
-{
-	(void)state;
-	if (world_load(false))
-		return -1;
-	return world_configure(fixture_services, SERVICE_COUNT);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	world_unload();
-	return 0;
 }
 
 /* One test for each kind and each program that may meet it. */
@@ -81,12 +65,7 @@ int main(void)
 	static struct CMUnitTest tests[TESTS_MAX];
 	static struct one_test all[TESTS_MAX];
 
-	if (geteuid() != 0) {
-		printf("1..1\nok 1 # SKIP needs root\n");
-		return 0;
-	}
-	fixture_prepare();
-	if (world_make())
-		return 1;
-	return _cmocka_run_group_tests("router", tests, list_tests(tests, all), load, unload);
+	group_begin();
+	return _cmocka_run_group_tests("router", tests, list_tests(tests, all), group_load_services,
+				       group_unload);
 }

@@ -11,12 +11,11 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "expect.h"
 #include "fixture.h"
+#include "group.h"
 #include "lib/ring_maps.h"
 
 #define IDS		10000
@@ -43,13 +42,7 @@ static void make_service(enum ring_dialect dialect, uint32_t replicas, struct ri
 	static char names[REPLICAS_MAX][REPLICA_NAME_SIZE];
 	static struct ring_replica members[REPLICAS_MAX];
 	struct ring_settings settings = {.dialect = dialect, .vnodes = 100};
-	struct ring_maps maps = {
-		.rings = world_map("rings"),
-		.ring_points = world_map("ring_points"),
-		.ring_index = world_map("ring_index"),
-		.ring_index_large = world_map("ring_index_large"),
-		.ring_members = world_map("ring_members"),
-	};
+	struct ring_maps maps = world_ring_maps();
 	struct service_address_key key = {.address = world_address(PUBLIC),
 					  .port = htons(PORT),
 					  .protocol = IPPROTO_UDP,
@@ -236,19 +229,6 @@ static int configure(void **state)
 	return world_configure(fixture_services, SERVICE_COUNT);
 }
 
-static int load(void **state)
-{
-	(void)state;
-	return world_load(false);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	world_unload();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,12 +245,6 @@ int main(void)
 		cmocka_unit_test_setup(test_checksums_tc_ipv6, configure),
 	};
 
-	if (geteuid() != 0) {
-		printf("1..1\nok 1 # SKIP needs root\n");
-		return 0;
-	}
-	fixture_prepare();
-	if (world_make())
-		return 1;
-	return cmocka_run_group_tests(tests, load, unload);
+	group_begin();
+	return cmocka_run_group_tests(tests, group_load, group_unload);
 }

@@ -241,6 +241,11 @@ int world_map(const char *name)
 	return bpf_object__find_map_fd_by_name(xdp->obj, name);
 }
 
+struct ring_maps world_ring_maps(void)
+{
+	return ring_maps_of(xdp->obj);
+}
+
 const char *world_program_name(enum program program)
 {
 	static const char *const names[PROGRAM_COUNT] = {"xdp", "tc", "return"};

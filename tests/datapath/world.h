@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/ring_maps.h"
 #include "warmpath/layout.h"
 #include "warmpath/outcome.h"
 
@@ -66,6 +67,7 @@ int world_run(enum program program, enum link link, const uint8_t *packet, int l
 
 const char *world_program_name(enum program program);
 int world_map(const char *name); /* descriptor of a map of the programs */
+struct ring_maps world_ring_maps(void);
 int world_interface(enum link link);
 int world_far_interface(enum link link); /* where the clients or replicas would be */
 

@@ -108,13 +108,7 @@ static int make_ring(const struct world_service *from, size_t index)
 {
 	struct ring_replica members[WORLD_REPLICAS_MAX] = {};
 	struct ring_settings settings = {.dialect = RING_LLM, .vnodes = 100};
-	struct ring_maps maps = {
-		.rings = world_map("rings"),
-		.ring_points = world_map("ring_points"),
-		.ring_index = world_map("ring_index"),
-		.ring_index_large = world_map("ring_index_large"),
-		.ring_members = world_map("ring_members"),
-	};
+	struct ring_maps maps = world_ring_maps();
 	struct error error;
 	size_t count = 0;
 	int err;

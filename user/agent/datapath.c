@@ -349,11 +349,7 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 	datapath->http_services = bpf_map__fd(datapath->tc->maps.http_services);
 	datapath->connections = bpf_map__fd(datapath->tc->maps.connections);
 	datapath->replica_contacts = bpf_map__fd(datapath->tc->maps.replica_contacts);
-	datapath->ring_maps.rings = bpf_map__fd(datapath->tc->maps.rings);
-	datapath->ring_maps.ring_points = bpf_map__fd(datapath->tc->maps.ring_points);
-	datapath->ring_maps.ring_index = bpf_map__fd(datapath->tc->maps.ring_index);
-	datapath->ring_maps.ring_index_large = bpf_map__fd(datapath->tc->maps.ring_index_large);
-	datapath->ring_maps.ring_members = bpf_map__fd(datapath->tc->maps.ring_members);
+	datapath->ring_maps = ring_maps_of(datapath->tc->obj);
 	datapath->control_program = bpf_program__fd(datapath->control->progs.warmpath_control);
 	program_pins_begin(datapath, pins);
 	return 0;

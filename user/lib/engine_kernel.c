@@ -105,13 +105,7 @@ static int load_programs(struct programs *programs, struct error *error)
 		return load_failed(err, error);
 	programs->decide_program = bpf_program__fd(programs->decide->progs.warmpath_decide);
 	programs->control_program = bpf_program__fd(programs->control->progs.warmpath_control);
-	programs->ring_maps = (struct ring_maps){
-		.rings = bpf_map__fd(programs->decide->maps.rings),
-		.ring_points = bpf_map__fd(programs->decide->maps.ring_points),
-		.ring_index = bpf_map__fd(programs->decide->maps.ring_index),
-		.ring_index_large = bpf_map__fd(programs->decide->maps.ring_index_large),
-		.ring_members = bpf_map__fd(programs->decide->maps.ring_members),
-	};
+	programs->ring_maps = ring_maps_of(programs->decide->obj);
 	return 0;
 }
 

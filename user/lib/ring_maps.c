@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,17 @@ enum {
 	TABLE_MEMBERS,
 	TABLE_COUNT,
 };
+
+struct ring_maps ring_maps_of(const struct bpf_object *object)
+{
+	return (struct ring_maps){
+		.rings = bpf_object__find_map_fd_by_name(object, "rings"),
+		.ring_points = bpf_object__find_map_fd_by_name(object, "ring_points"),
+		.ring_index = bpf_object__find_map_fd_by_name(object, "ring_index"),
+		.ring_index_large = bpf_object__find_map_fd_by_name(object, "ring_index_large"),
+		.ring_members = bpf_object__find_map_fd_by_name(object, "ring_members"),
+	};
+}
 
 static bool is_small(const struct ring_header *header)
 {

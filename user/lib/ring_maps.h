@@ -22,6 +22,11 @@ struct ring_maps {
 	int ring_members;
 };
 
+struct bpf_object;
+
+/* Those of a loaded object. One that it does not have is a negative errno. */
+struct ring_maps ring_maps_of(const struct bpf_object *object);
+
 /*
  * Makes `ring` the current ring of the service: from one packet to the next, none sees half of it. Gives the ring its generation
  * (one more than the current one's) and slot. When it returns, no program uses the old ring any more; its maps stay under

@@ -65,13 +65,7 @@ int ring_measure_open(struct ring_measure **result, struct error *error)
 		return error_set(error, err, "this kernel does not take the measuring program: %s",
 				 strerror(-err));
 	}
-	measure->maps = (struct ring_maps){
-		.rings = bpf_map__fd(measure->skeleton->maps.rings),
-		.ring_points = bpf_map__fd(measure->skeleton->maps.ring_points),
-		.ring_index = bpf_map__fd(measure->skeleton->maps.ring_index),
-		.ring_index_large = bpf_map__fd(measure->skeleton->maps.ring_index_large),
-		.ring_members = bpf_map__fd(measure->skeleton->maps.ring_members),
-	};
+	measure->maps = ring_maps_of(measure->skeleton->obj);
 	*result = measure;
 	return 0;
 }
