@@ -4,7 +4,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
-seconds=${WARMPATH_STREAM_SECONDS:-4}
+seconds=${WARMPATH_STREAM_SECONDS:-$((4 * ${WAIT_FACTOR:-1}))}
 # 13.4 ms for each and 0.0083 ms more for each that is there already: tools/simreplica's model at a tenth of its speed
 tokens=$(awk -v s="$seconds" 'BEGIN { printf "%d", (sqrt(13.4 * 13.4 + 4 * 0.00415 * s * 1000) - 13.4) / (2 * 0.00415) }')
 lab_up --replicas 3 --servers none

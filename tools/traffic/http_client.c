@@ -24,6 +24,7 @@ struct http_client {
 	CURLM *multi;
 	uv_timer_t timer;
 	struct exchange *exchanges;
+	void (*broken_off)(void *owner);
 	bool fresh, closing;
 };
 
@@ -162,7 +163,7 @@ static int watch_socket(CURL *easy, curl_socket_t socket, int what, void *contex
 	return 0;
 }
 
-struct http_client *http_client_new(uv_loop_t *loop, bool fresh)
+struct http_client *http_client_new(uv_loop_t *loop, bool fresh, void (*broken_off)(void *owner))
 {
 	struct http_client *client = calloc(1, sizeof(*client));
 
@@ -170,6 +171,7 @@ struct http_client *http_client_new(uv_loop_t *loop, bool fresh)
 		return NULL;
 	client->loop = loop;
 	client->fresh = fresh;
+	client->broken_off = broken_off;
 	client->multi = curl_multi_init();
 	if (!client->multi) {
 		free(client);
@@ -194,8 +196,12 @@ void http_client_close(struct http_client *client)
 	if (!client || client->closing)
 		return;
 	client->closing = true;
-	while (client->exchanges)
+	while (client->exchanges) {
+		void *owner = client->exchanges->owner;
+
 		exchange_free(client, client->exchanges);
+		client->broken_off(owner);
+	}
 	curl_multi_cleanup(client->multi);
 	uv_timer_stop(&client->timer);
 	uv_close((uv_handle_t *)&client->timer, on_client_closed);

@@ -25,9 +25,9 @@ struct http_result {
 
 struct http_client;
 
-/* NULL if there is no memory. `fresh`: a new connection for each request. */
-struct http_client *http_client_new(uv_loop_t *loop, bool fresh);
-/* Breaks off what is under way without a word, closes connections; the memory goes when the loop has closed its handles. */
+/* NULL if there is no memory. `fresh`: a new connection for each request. `broken_off`: takes the owner of a request that is broken off. */
+struct http_client *http_client_new(uv_loop_t *loop, bool fresh, void (*broken_off)(void *owner));
+/* Breaks off what is under way, closes connections; the memory goes when the loop has closed its handles. */
 void http_client_close(struct http_client *client);
 
 /*

@@ -150,6 +150,16 @@ static void on_answer(void *owner, const struct http_result *result)
 		stop(traffic);
 }
 
+/* What was asked when all ended: nothing is written down of it. */
+static void on_broken_off(void *owner)
+{
+	struct asked *asked = owner;
+
+	if (asked->dialogue == &asked->own)
+		dialogue_end(&asked->own);
+	free(asked);
+}
+
 static const char *url_for(const struct talk *talk)
 {
 	const struct options *options = &talk->traffic->options;
@@ -167,7 +177,7 @@ static int send_request(struct asked *asked)
 
 	if (!talk->client) {
 		talk->client = options->connections == CONNECTION_OWN
-				       ? http_client_new(&traffic->loop, false)
+				       ? http_client_new(&traffic->loop, false, on_broken_off)
 				       : traffic->shared;
 		if (!talk->client)
 			return -ENOMEM;
@@ -466,7 +476,8 @@ int traffic_run(struct traffic *traffic)
 			       PROGRESS_MILLISECONDS);
 	if (traffic->options.connections != CONNECTION_OWN)
 		traffic->shared = http_client_new(&traffic->loop,
-						  traffic->options.connections == CONNECTION_FRESH);
+						  traffic->options.connections == CONNECTION_FRESH,
+						  on_broken_off);
 	uv_update_time(&traffic->loop);
 	traffic->started = uv_hrtime();
 	if (traffic->trace.count ? start_trace(traffic) : start_profile(traffic))
