@@ -468,6 +468,41 @@ static void each_reason_is_taken_back_alone(void **state)
 	assert_int_equal(replica.state, REPLICA_ACTIVE);
 }
 
+static void who_is_half_known_stays_drained(void **state)
+{
+	struct fixture *fixture = *state;
+	struct error error;
+
+	address_parse("fd00:9::9", &fixture->service.addresses.item[1].address, NULL, NULL);
+	fixture->service.addresses.item[1].prefix_length = 128;
+	fixture->service.addresses.count = 2;
+	found(fixture, "llm-0", "10.0.2.10")->life = 5;
+	found(fixture, "llm-0", "fd00:2::10")->life = 5;
+	discover(fixture, true);
+	routing_drain_replica(&fixture->routing, 0, "llm-0", &error);
+
+	/* another pod, of which one family is told first */
+	found(fixture, "llm-0", "10.0.2.20")->life = 6;
+	found(fixture, "llm-0", "fd00:2::10")->life = 5;
+	fixture->members[1].terminating = true;
+	discover(fixture, true);
+	expect(fixture, "llm-0", REPLICA_DRAINING, 1, "10.0.2.10:8001, [fd00:2::10]:8001");
+	found(fixture, "llm-0", "10.0.2.20")->life = 6;
+	found(fixture, "llm-0", "fd00:2::20")->life = 6;
+	discover(fixture, true);
+	expect(fixture, "llm-0", REPLICA_DRAINING, 2, "10.0.2.20:8001, [fd00:2::20]:8001");
+	routing_undrain_replica(&fixture->routing, 0, "llm-0", &error);
+	expect(fixture, "llm-0", REPLICA_ACTIVE, 2, "10.0.2.20:8001, [fd00:2::20]:8001");
+
+	/* but not at a place that is another's now */
+	found(fixture, "llm-0", "10.0.2.30")->life = 7;
+	found(fixture, "llm-1", "10.0.2.20")->life = 8;
+	found(fixture, "llm-1", "fd00:2::20")->life = 8;
+	discover(fixture, true);
+	assert_int_equal(replica_of(fixture, "llm-0")->state, REPLICA_REMOVED);
+	expect(fixture, "llm-1", REPLICA_ACTIVE, 1, "10.0.2.20:8001, [fd00:2::20]:8001");
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -481,6 +516,7 @@ int main(void)
 		TEST(of_one_name_the_one_in_use_counts),
 		TEST(families_of_one_name_come_together),
 		TEST(one_family_is_told_to_end_before_the_other),
+		TEST(who_is_half_known_stays_drained),
 		TEST(others_count_before_what_is_found),
 		TEST(a_found_replica_becomes_the_configurations),
 		TEST(two_replicas_exchange_their_addresses),

@@ -28,6 +28,7 @@ struct discovery {
 	unsigned int candidate_count;
 	struct discovered_member *accepted;
 	unsigned int accepted_count;
+	bool incomplete[REPLICAS_MAX]; /* by slot: found, but not so that it could be used now */
 	void (*problem)(void *context, const char *sentence);
 	void *context;
 };
@@ -208,6 +209,8 @@ static void accept_member(struct discovery *discovery, const struct discovered_m
 	if (routing_check_wanted(discovery->routing, discovery->service, &member->replica,
 				 &error)) {
 		tell(discovery, error.text);
+		if (replica)
+			discovery->incomplete[replica - discovery->routing->replicas] = true;
 		return;
 	}
 	taken = configured_or_commanded_at(discovery, member);
@@ -268,6 +271,20 @@ static bool is_accepted(const struct discovery *discovery, const char *name)
 	return false;
 }
 
+static bool place_is_taken(const struct discovery *discovery, const struct replica *replica)
+{
+	struct replica other;
+	unsigned int i;
+
+	for (i = 0; i < discovery->accepted_count; i++) {
+		memset(&other, 0, sizeof(other));
+		routing_fill_addresses(&other, &discovery->accepted[i].replica);
+		if (same_place(replica, &other))
+			return true;
+	}
+	return false;
+}
+
 static void remove_others(struct discovery *discovery)
 {
 	unsigned int slot;
@@ -278,7 +295,14 @@ static void remove_others(struct discovery *discovery)
 		if (replica->service != discovery->service ||
 		    replica->source != REPLICA_FROM_DISCOVERY)
 			continue;
-		if (replica_in_set(replica) && !is_accepted(discovery, replica->name)) {
+		if (replica_in_set(replica) && discovery->incomplete[slot] &&
+		    !place_is_taken(discovery, replica)) {
+			/*
+			 * Of who took its place only one family is known yet: it gets no more, as one that ends, but what an operator did
+			 * to it is not forgotten.
+			 */
+			routing_hold(replica, HELD_BY_DISCOVERY, true);
+		} else if (replica_in_set(replica) && !is_accepted(discovery, replica->name)) {
 			log_info("replica %s of service %s: removed, as discovery does not find it",
 				 replica->name,
 				 discovery->routing->services[discovery->service].name);
