@@ -14,7 +14,8 @@ patched() { # file expression
 	LC_ALL=C sed -z "$2" "$build/warmpathd" >"$1"
 	chmod 0755 "$1"
 }
-patched "$scratch/newer" 's/^warmpathd 0\.1\.0$/warmpathd 0.1.9/'
+# (a build with sanitizers has the number by itself, too)
+patched "$scratch/newer" 's/^\(warmpathd \)\{0,1\}0\.1\.0$/\10.1.9/'
 patched "$scratch/elsewhere" 's|/v1$|/v9|'
 
 # --- what a service manager is told ---------------------------------------------------------------------------
