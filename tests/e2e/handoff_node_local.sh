@@ -42,6 +42,7 @@ check "every server answers directly" diff -r "$scratch/expected/llm-2" "$run/ll
 tools/lab config --mode tc --services api | sed '/name: llm-/s/"10[^]]*"/"127.0.0.1", "::1"/' >"$run/agent.yaml"
 check "replicas may be on loopback" "$build/warmpathd" --check -c "$run/agent.yaml"
 check "warmpathd starts" tools/lab agent start
+is "the first one adopts nothing" "$(warmpath status --json | jq .adopted)" false
 well=$(in_host router "$build/warmpath" doctor --quiet)
 is "the doctor has nothing to say" "$(grep -c '^PROBLEM\|^WARNING' <<<"$well")" 0 || note "$well"
 

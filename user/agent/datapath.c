@@ -239,6 +239,7 @@ bool kernel_takes_connections_over(void)
 static int open_handoff(struct datapath *datapath, struct error *error)
 {
 	struct bpf_object_open_opts options = open_options(datapath);
+	const bool adopted = datapath->adopted;
 	struct bpf_object *object;
 	int result;
 
@@ -256,6 +257,8 @@ static int open_handoff(struct datapath *datapath, struct error *error)
 		object = datapath->handoff_local->obj;
 	}
 	result = prepare(datapath, object, error);
+	/* the maps that it found pinned may be those that the other objects have pinned a moment ago */
+	datapath->adopted = adopted;
 	if (result)
 		return result;
 	result = bpf_object__load(object);
