@@ -190,7 +190,8 @@ cp "$scratch/good.yaml" "$run/agent.yaml"
 tools/lab agent reload
 check "SIGHUP applies the file" wait_until 5 sh -c \
 	"tools/lab warmpath replica list --removed --service chat --json | jq -e '.replicas[] | select(.name == \"llm-3\") | .state == \"removed\"'"
-is "the set is the file's, but for drains" "$(states chat)" "llm-0=active llm-1=draining llm-2=active llm-3=removed"
+# llm-3 may be forgotten by now, as it has no connections
+is "the set is the file's, but for drains" "$(states chat | sed 's, llm-3=removed,,')" "llm-0=active llm-1=draining llm-2=active"
 is "the weight is the file's" "$(field chat llm-0 points)" 100
 is "a replica that comes again has another life" "$(field chat llm-2 incarnation)" 2
 warmpath replica undrain llm-1 --service chat >/dev/null
@@ -246,5 +247,5 @@ sed "s|/etc/warmpath/secret|$run/secret|" deploy/warmpath.yaml >"$scratch/exampl
 is "--check of the shipped example" "$("$build/warmpathd" --check -c "$scratch/example.yaml")" \
 	"$scratch/example.yaml: good; 3 services, 1 interface"
 sed -i "s|$run/secret|$run/no-secret|" "$scratch/example.yaml"
-refused "--check of an example without its secret" "the secret file $run/no-secret cannot be opened: No such file" \
+refused "--check of an example without its secret" "the secret file $run/no-secret does not exist: copy it from another machine of the cluster, or make the first one: .*>$run/no-secret" \
 	"$build/warmpathd" --check -c "$scratch/example.yaml"

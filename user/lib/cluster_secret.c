@@ -45,6 +45,12 @@ static int load_secret(const char *path, struct handoff_keys *keys, unsigned int
 	if (!result) {
 		cluster_keys_derive(secret, length, keys, index);
 		keys->count = index + 1;
+	} else if (result == -ENOENT) {
+		error_set(
+			error, result,
+			"the secret file %s does not exist: copy it from another machine of the "
+			"cluster, or make the first one: (umask 077; head -c 32 /dev/urandom >%s)",
+			path, path);
 	}
 	explicit_bzero(secret, sizeof(secret));
 	return result;
