@@ -125,6 +125,7 @@ start_other() { # options: in the background, until it answers
 refused "another agent's XDP program" "another warmpathd, with pin_path $pins, serves interface eth0 \(XDP program [0-9]+\): let it detach \(\`warmpath detach eth0\` there\), or take its place with --force" \
 	in_host router "$build/warmpathd" -c "$run/other.yaml"
 check "a first start that fails leaves nothing behind" test ! -e "$other_pins"
+is "and does not claim to have detached anything" "$(in_host router "$build/warmpathd" -c "$run/other.yaml" 2>&1 | grep -c detached)" 0
 works "and changes nothing"
 sed -i 's/mode: native/mode: tc/' "$run/other.yaml"
 warmpath attach eth0 --mode tc >/dev/null

@@ -126,6 +126,21 @@ static void collect_warning(void *context, const char *sentence)
 		list->count++;
 }
 
+static void check_pins(const struct datapath *datapath, struct warning_list *list)
+{
+	const char *path = datapath_deleted_pin(datapath);
+	char sentence[PATH_MAX + 256];
+
+	if (!path)
+		return;
+	snprintf(
+		sentence, sizeof(sentence),
+		"the pin %s was deleted: the next warmpathd cannot take this data path over; make "
+		"another one (warmpath detach all, then start warmpathd; connections are forgotten)",
+		path);
+	collect_warning(list, sentence);
+}
+
 static bool was_known(const struct agent *agent, const char *sentence)
 {
 	unsigned int i;
@@ -151,6 +166,7 @@ void agent_refresh_warnings(struct agent *agent)
 	forwarding_check(&agent->attachments, &agent->routing, &agent->netlink, collect_warning,
 			 &list);
 	discovery_check(agent->discovery, collect_warning, &list);
+	check_pins(&agent->datapath, &list);
 	for (i = 0; i < list.count; i++) {
 		if (!was_known(agent, list.text[i]))
 			log_warning("%s", list.text[i]);

@@ -168,7 +168,9 @@ static int detach_now(struct attachments *attachments, struct attachment *attach
 		return result;
 	if (attachment->index)
 		bpf_map_delete_elem(attachments->datapath->redirect_devices, &attachment->index);
-	log_info("interface %s: detached", attachment->name);
+	/* a first start that has failed comes by here with what it could not attach */
+	if (attachment->kind != ATTACHED_NOT || attachment->by_command)
+		log_info("interface %s: detached", attachment->name);
 	return 0;
 }
 

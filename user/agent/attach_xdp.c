@@ -42,7 +42,9 @@ const char *program_of_another_agent(const struct datapath *datapath, __u32 id,
 	if (program_pins_owner(datapath->directory, id, owner))
 		snprintf(text, PATH_MAX + 64, "another warmpathd, with pin_path %s,", owner);
 	else if (strncmp(program_name(id, name), ours, strlen(ours)) == 0)
-		snprintf(text, PATH_MAX + 64, "another warmpathd, with another pin_path,");
+		snprintf(
+			text, PATH_MAX + 64,
+			"another warmpathd, with another pin_path or one whose pins were deleted,");
 	else
 		return NULL;
 	return text;

@@ -138,6 +138,20 @@ static int check_pinned_maps(struct datapath *datapath, struct bpf_object *objec
 	return 0;
 }
 
+const char *datapath_deleted_pin(const struct datapath *datapath)
+{
+	const struct bpf_map *map;
+
+	bpf_object__for_each_map(map, datapath->tc->obj)
+	{
+		const char *path = bpf_map__pin_path(map);
+
+		if (path && access(path, F_OK) && errno == ENOENT)
+			return path;
+	}
+	return NULL;
+}
+
 /* --- opening and loading ---------------------------------------------------------------------------------- */
 
 static int load_failed(const char *what, int result, struct error *error)

@@ -76,6 +76,9 @@ int datapath_open(struct datapath *datapath, const struct pins *pins, const stru
 int datapath_try(struct datapath *datapath, const struct pins *pins, const struct config *config,
 		 struct error *error);
 
+/* The path of a pinned map that somebody has deleted since datapath_open(); NULL: all are there. It belongs to `datapath`. */
+const char *datapath_deleted_pin(const struct datapath *datapath);
+
 /* Opens the pinned maps that are needed to recognise and take away what is attached, and loads nothing. As above. */
 int datapath_open_pinned(struct datapath *datapath, const struct pins *pins,
 			 const struct config *config, struct error *error);

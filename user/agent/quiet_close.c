@@ -132,12 +132,14 @@ void quiet_close_send(const struct quiet_close *closer, const struct event_move 
 static int open_socket(int family)
 {
 	int on = 1, descriptor = socket(family, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_RAW);
+	static bool warned; /* the reason is the same for both families */
 
-	if (descriptor < 0 && errno != EAFNOSUPPORT)
+	if (descriptor < 0 && errno != EAFNOSUPPORT && !warned)
 		log_warning(
 			"sockets left behind by connections that move are not closed at once: no raw "
 			"socket can be opened (%s; CAP_NET_RAW is needed)",
 			strerror(errno));
+	warned |= descriptor < 0;
 	/* in IPv4 this goes without saying */
 	if (descriptor >= 0 && family == AF_INET6)
 		setsockopt(descriptor, IPPROTO_IPV6, IPV6_HDRINCL, &on, sizeof(on));

@@ -252,9 +252,11 @@ int ring_maps_swap(const struct ring_maps *maps, __u32 service, struct ring *rin
 	err = ring_maps_current(maps, service, &old);
 	had_ring = !err;
 	if (err && err != -ENOENT)
-		return error_set(error, err,
-				 "the current ring of service number %u cannot be read: %s",
-				 service, strerror(-err));
+		return error_set(
+			error, err, "the current ring of service number %u cannot be read: %s",
+			service,
+			err == -EPERM ? "the pin of its map was deleted, or is not for this user"
+				      : strerror(-err));
 	header->generation = old.generation + 1;
 	header->slot = service * 2;
 	if (had_ring && old.slot == header->slot)
