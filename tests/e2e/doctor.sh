@@ -51,6 +51,7 @@ tools/lab handoff start >"$scratch/output" 2>&1
 # --- all is well, with and without an agent ------------------------------------------------------------------
 check "a router that is well: 0" in_host router "$build/warmpath" doctor
 check "a replica that is well: 0" in_host llm-0 "$build/warmpath" --socket "$run/llm-0/control.sock" doctor
+is "the first agent of a replica adopts nothing" "$(in_host llm-0 "$build/warmpath" --socket "$run/llm-0/control.sock" status --json | jq .adopted)" false
 is "the running agent's configuration is the one looked at" \
 	"$(in_host router "$build/warmpath" doctor --json | jq -r '"\(.configuration) \(.role) \(.agent_running) \(.ok)"')" "$router router true true"
 fingerprint=$(in_host router "$build/warmpath" doctor | sed -n 's/.*has the fingerprint \([0-9a-f]*\).*/\1/p')
@@ -165,6 +166,10 @@ for id in conv-1 conv-2 conv-3 conv-4; do
 done
 finds "a server that is not there, by what the replica counted" warning counted 'no_listener: [1-9]' llm-0 -c "$replica"
 finds "a server that is not there, by what the router counted" warning counted 'note_replica_refused: [1-9]' router -c "$router"
+
+# --- a pin that somebody deletes -----------------------------------------------------------------------------------
+rm "$(tools/lab path pin)/v1/trace_settings"
+finds "a deleted pin" warning agent 'the pin .*/v1/trace_settings was deleted: .*warmpath detach all' router --socket "$run/control.sock"
 
 # --- asked wrongly -----------------------------------------------------------------------------------------------
 doctor router -c "$scratch/nothing"

@@ -107,15 +107,14 @@ int doctor_interface_index(const char *name)
 
 /* --- what is looked at -------------------------------------------------------------------------------------------- */
 
-/* The running agent's status without a word if none answers; NULL then. The caller drops the reference. */
-static json_t *ask_status(const struct client_options *options)
+/* The running agent's status; NULL with the reason if none answers. The caller drops the reference. */
+static json_t *ask_status(const struct client_options *options, struct error *error)
 {
 	json_t *message = json_pack("{s:s}", "command", "status"), *answer = NULL;
-	struct error error;
-	int descriptor = control_connect(client_socket(options), &error);
+	int descriptor = control_connect(client_socket(options), error);
 
 	if (descriptor >= 0 && message)
-		control_ask(descriptor, message, &answer, &error);
+		control_ask(descriptor, message, &answer, error);
 	if (descriptor >= 0)
 		close(descriptor);
 	json_decref(message);
@@ -140,9 +139,13 @@ static void check_agent(struct doctor *doctor)
 	size_t i;
 
 	if (!status) {
-		doctor_find(doctor, FINDING_WARNING, "agent",
-			    "start it: systemctl start warmpathd, or warmpathd -c FILE", NULL,
-			    "no agent answers: what is attached and pinned goes on as it is");
+		doctor_find(
+			doctor, FINDING_WARNING, "agent",
+			geteuid()
+				? "run the doctor as root"
+				: "start it (systemctl start warmpathd, or warmpathd -c FILE); what is "
+				  "attached and pinned goes on meanwhile",
+			NULL, "no agent answers: %s", doctor->no_answer);
 		return;
 	}
 	doctor_find(doctor, FINDING_OK, "agent", NULL, NULL, "warmpathd %s runs as process %lld",
@@ -202,6 +205,7 @@ static void run_checks(struct doctor *doctor)
 		doctor_check_interfaces,
 		doctor_check_forwarding,
 		doctor_check_replicas,
+		doctor_check_health,
 		doctor_check_tcp,
 		doctor_check_listeners,
 		doctor_check_secret,
@@ -234,8 +238,9 @@ static void print_findings(const struct doctor *doctor, bool only_bad)
 		if (remedy[0])
 			printf("%-8s %-16s   -> %s\n", "", "", remedy);
 	}
-	printf("%zu findings: %u problems, %u warnings\n", json_array_size(doctor->findings),
-	       doctor->problems, doctor->warnings);
+	printf("%zu findings: %u problem%s, %u warning%s\n", json_array_size(doctor->findings),
+	       doctor->problems, doctor->problems == 1 ? "" : "s", doctor->warnings,
+	       doctor->warnings == 1 ? "" : "s");
 }
 
 static int print_json(const struct doctor *doctor, const char *path)
@@ -254,11 +259,12 @@ static int print_json(const struct doctor *doctor, const char *path)
 }
 
 static int examine(const struct doctor_arguments *arguments, struct config *config,
-		   const char *path, const json_t *status)
+		   const char *path, const json_t *status, const char *no_answer)
 {
 	struct doctor doctor = {
 		.config = config,
 		.status = status,
+		.no_answer = no_answer,
 		.expected_secret = arguments->expected_secret,
 		.findings = json_array(),
 	};
@@ -325,6 +331,7 @@ int doctor_main(int argc, char **argv)
 	};
 	struct doctor_arguments arguments = {0};
 	struct config_problems problems = {0};
+	struct error no_answer = {.text = ""};
 	struct config *config;
 	const char *path;
 	json_t *status;
@@ -335,7 +342,7 @@ int doctor_main(int argc, char **argv)
 	if (!config)
 		return EXIT_FAILED;
 	log_set_level(LOG_LEVEL_ERROR);
-	status = ask_status(&arguments.plain.client);
+	status = ask_status(&arguments.plain.client, &no_answer);
 	path = arguments.config;
 	if (!path && status)
 		path = client_text(status, "configuration");
@@ -344,7 +351,7 @@ int doctor_main(int argc, char **argv)
 	if (config_load(path, config, &problems)) {
 		code = refuse(&arguments, problems.text ? problems.text : "not enough memory");
 	} else {
-		code = examine(&arguments, config, path, status);
+		code = examine(&arguments, config, path, status, no_answer.text);
 	}
 	config_problems_free(&problems);
 	config_free(config);

@@ -24,6 +24,7 @@ enum finding_level {
 struct doctor {
 	struct config *config;
 	const json_t *status; /* what the running agent says; NULL: none answers */
+	const char *no_answer; /* and why */
 	struct netlink netlink;
 	const char *expected_secret; /* fingerprint; NULL: not asked for */
 
@@ -58,6 +59,7 @@ void doctor_check_listeners(struct doctor *doctor);
 void doctor_check_interfaces(struct doctor *doctor);
 void doctor_check_forwarding(struct doctor *doctor);
 void doctor_check_replicas(struct doctor *doctor);
+void doctor_check_health(struct doctor *doctor);
 void doctor_check_secret(struct doctor *doctor);
 void doctor_check_counters(struct doctor *doctor);
 

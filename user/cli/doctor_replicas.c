@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * warmpath doctor: the way to the replicas.
+ * warmpath doctor: the way to the replicas, and what the agent says of their health.
  */
 #include <linux/neighbour.h>
 
+#include <string.h>
+
+#include "cli/client.h"
 #include "cli/doctor.h"
 #include "lib/address.h"
+
+#define DOWN_MAX 8 /* replicas that are named */
 
 /* Returns whether the way is well. */
 static bool check_address(struct doctor *doctor, const struct config_replica *replica,
@@ -80,4 +85,60 @@ void doctor_check_replicas(struct doctor *doctor)
 	if (addresses && well == addresses)
 		doctor_find(doctor, FINDING_OK, "replica", NULL, NULL,
 			    "there is a way to each of %u addresses of replicas", addresses);
+}
+
+/* Returns how many replicas are down. */
+static unsigned int find_down(struct doctor *doctor)
+{
+	const json_t *unwell = json_object_get(doctor->status, "unwell"), *replica;
+	unsigned int down = 0;
+	size_t i;
+
+	json_array_foreach(unwell, i, replica)
+	{
+		const char *failure = client_text(replica, "failure");
+
+		if (strcmp(client_text(replica, "state"), "down") != 0)
+			continue;
+		if (down++ < DOWN_MAX)
+			doctor_find(
+				doctor, FINDING_WARNING, "health",
+				"start its server, or correct its address, port or health check; it "
+				"gets requests again when its checks are good",
+				NULL, "replica %s of service %s is down%s%s",
+				client_text(replica, "name"), client_text(replica, "service"),
+				failure[0] ? ": " : "", failure);
+	}
+	if (down > DOWN_MAX)
+		doctor_find(doctor, FINDING_WARNING, "health", "warmpath replica list", NULL,
+			    "%u more replicas are down", down - DOWN_MAX);
+	return down;
+}
+
+void doctor_check_health(struct doctor *doctor)
+{
+	const json_t *services = json_object_get(doctor->status, "services"), *service;
+	unsigned int down, served = 0;
+	size_t i;
+
+	if (!doctor->routes || !doctor->status)
+		return;
+	down = find_down(doctor);
+	json_array_foreach(services, i, service)
+	{
+		const json_t *replicas = json_object_get(service, "replicas");
+
+		if (client_number(replicas, "active") > 0)
+			served++;
+		else
+			doctor_find(doctor, FINDING_PROBLEM, "health",
+				    "warmpath service show %s says where its replicas come from, "
+				    "warmpath replica list what they do",
+				    client_text(service, "name"),
+				    "service %s has no active replica: its requests are refused",
+				    client_text(service, "name"));
+	}
+	if (!down && served && served == json_array_size(services))
+		doctor_find(doctor, FINDING_OK, "health", NULL, NULL,
+			    "every service has active replicas, and none is down");
 }

@@ -66,8 +66,9 @@ static void check_loaded(struct doctor *doctor)
 	if (map < 0) {
 		if (doctor->status)
 			doctor_find(doctor, FINDING_WARNING, "secret-loaded",
-				    "run the doctor as root", NULL,
-				    "the map %s cannot be opened: %s", path, strerror(errno));
+				    errno == ENOENT ? "see what the agent warns of"
+						    : "run the doctor as root",
+				    NULL, "the map %s cannot be opened: %s", path, strerror(errno));
 		return;
 	}
 	if (bpf_map_lookup_elem(map, &first, &loaded) == 0 &&
