@@ -3,11 +3,11 @@
 
 # --- the API server (tests/e2e/api_server.c) -------------------------------------------------------------------
 
-api_start() {
+api_start() { # namespace
 	rm -f "$scratch/api.input"
 	mkfifo "$scratch/api.input"
 	: >"$scratch/api.log"
-	tools/lab exec router "$build/tests/e2e/api_server" 6443 <"$scratch/api.input" >>"$scratch/api.log" 2>&1 &
+	tools/lab exec router "$build/tests/e2e/api_server" 6443 "$1" <"$scratch/api.input" >>"$scratch/api.log" 2>&1 &
 	api_process=$!
 	exec {api_input}>"$scratch/api.input"
 	wait_until 5 grep -q ready "$scratch/api.log"

@@ -3,8 +3,8 @@
  * A stand-in for a Kubernetes API server, as far as EndpointSlices go: lists and watches in the shape of the real one's (HTTP/1.1, chunked,
  * a JSON object on a line), whose misbehaviour is commanded.
  *
- *   api_server PORT     listens on 127.0.0.1; answers each command with a line "done", and prints a line for each request:
- *                       "request list|watch VERSION [continue] STATUS"
+ *   api_server PORT [NAMESPACE]   listens on 127.0.0.1, has objects in this namespace (default: default); answers each command with a line
+ *                       "done", and prints a line for each request: "request list|watch VERSION [continue] STATUS"
  *
  * Commands, a line each on standard input:
  *     slice NAME IPv4|IPv6 PORTNAME:PORT [POD=ADDRESS[,UID][,terminating|,unready]]...   puts a slice, and tells the watches
@@ -74,6 +74,7 @@ static char token[256] = "-";
 static int refuse_status, refuse_count, refuse_retry;
 static bool silent, has_v1 = true;
 static bool endless;
+static const char *namespace = "default";
 
 /* --- sending ------------------------------------------------------------------------------------------------------- */
 
@@ -274,7 +275,7 @@ static void begin_watch(struct client *client, int from)
 
 static int decide(const struct client *client, bool beta, bool watch, int from)
 {
-	char authorization[300];
+	char authorization[300], wanted[300];
 
 	if (refuse_count > 0) {
 		refuse_count--;
@@ -283,8 +284,11 @@ static int decide(const struct client *client, bool beta, bool watch, int from)
 	snprintf(authorization, sizeof(authorization), "Authorization: Bearer %s\r\n", token);
 	if (strcmp(token, "-") != 0 && !strstr(client->request, authorization))
 		return 401;
-	if (!strstr(client->request, "/namespaces/default/endpointslices?labelSelector="
-				     "kubernetes.io%2Fservice-name%3Dllm&"))
+	snprintf(
+		wanted, sizeof(wanted),
+		"/namespaces/%s/endpointslices?labelSelector=kubernetes.io%%2Fservice-name%%3Dllm&",
+		namespace);
+	if (!strstr(client->request, wanted))
 		return 403;
 	if (!beta && !has_v1)
 		return 404;
@@ -477,8 +481,10 @@ int main(int argc, char **argv)
 {
 	int listener;
 
-	if (argc != 2)
-		errx(2, "usage: api_server PORT");
+	if (argc < 2 || argc > 3)
+		errx(2, "usage: api_server PORT [NAMESPACE]");
+	if (argc == 3)
+	namespace = argv[2];
 	listener = listen_on(atoi(argv[1]));
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("ready\n");

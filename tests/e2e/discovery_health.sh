@@ -20,7 +20,7 @@ is_healthy() { [ "$(health "$1")" = "$2" ]; }
 incarnation() { warmpath replica list --json | jq --arg name "$1" '.replicas[] | select(.name == $name) | .incarnation'; }
 
 m0="llm-0 active 10.0.2.10,fd00:2::10" a1="10.0.2.11,fd00:2::11"
-api_start
+api_start default
 slices 0
 slices 1
 kubernetes_configuration http://127.0.0.1:6443 --health tcp --metrics '"127.0.0.1"' >"$run/agent.yaml"

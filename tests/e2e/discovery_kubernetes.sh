@@ -52,7 +52,7 @@ check "no API server: said in a sentence" wait_until 15 complained 1 '127.0.0.1:
 is "no API server: it has never answered" "$(source_value age_seconds)" null
 matches "and status warns of it" "$(warmpath status)" 'warning: service chat: kubernetes in-cluster/llm: .*6443'
 
-api_start
+api_start default
 api token first-token
 # five IPv4 and five IPv6 slices, more than one page of a list
 api slice v4-a IPv4 http:8001 "llm-0=$a0" "llm-1=$a1" "llm-9=10.0.2.99,unready"
@@ -252,7 +252,7 @@ is "dead: a new warmpathd keeps the replicas, too" "$(members)" "$(printf '%s\n'
 routes chat <"$scratch/ids" >"$scratch/routes"
 same "dead: and routes as before" "$scratch/routes" "$scratch/homes-2"
 check "dead: and says so" wait_until 15 complained "$from" '6443 cannot be asked'
-api_start
+api_start default
 api token third-token
 api slice v4-a IPv4 http:8001 "llm-0=$a0,another-pod" "llm-3=$a3"
 api slice v6-a IPv6 http:8001 "llm-0=$b0,another-pod" "llm-3=$b3"
