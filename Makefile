@@ -80,7 +80,7 @@ PROGRAMS := $(if $(CLI_OBJECTS),$(BUILD)/warmpath) $(if $(AGENT_OBJECTS),$(BUILD
 
 MANUAL_PAGES := $(patsubst docs/man/%.in,%,$(wildcard docs/man/*.in))
 
-.PHONY: manual deb test-deb test-sanitize analyze kernels all programs tools test-programs deps demo experiment test check format bench install clean
+.PHONY: help manual deb test-deb test-sanitize analyze kernels all programs tools test-programs deps demo experiment test check format bench install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -181,6 +181,10 @@ $(BUILD)/man/%: docs/man/%.in tools/manual deploy/warmpath.yaml $(PROGRAMS)
 # --- what people run ---------------------------------------------------------------------------------------
 deps:
 	./tools/deps
+
+# The list at the top of this file.
+help:
+	@sed -n 's/^#   \(make .*\)/\1/p' $(firstword $(MAKEFILE_LIST))
 
 demo: deps
 	$(MAKE) -j$(JOBS) all

@@ -221,10 +221,10 @@ static int swap_ring(struct change *change, __u32 service, struct ring *ring)
 		return ring_maps_current(maps, service, &ring->header);
 	result = ring_maps_swap(maps, service, ring, change->error);
 	if (!result)
-		log_info("service %s: ring %llu with %u replicas, %u points",
+		log_info("service %s: ring %llu with %u replica%s, %u points",
 			 change->next->services[service].name,
 			 (unsigned long long)ring->header.generation, ring->header.member_count,
-			 ring->header.point_count);
+			 ring->header.member_count == 1 ? "" : "s", ring->header.point_count);
 	return result;
 }
 
