@@ -117,7 +117,7 @@ __noinline int connection_place(struct packet_context *context, struct connectio
 		connection_set_flags(entry, CONNECTION_HELD);
 	/* written although the segment has not been sent: its repetition finds the decision */
 	if (plan->is_fresh &&
-	    bpf_map_update_elem(&connections, &scratch->flow_key, entry, BPF_ANY)) {
+	    bpf_map_update_elem(&connections, &scratch->flow_key, &plan->fresh, BPF_ANY)) {
 		connection_end_request(entry, COMPLETION_FAILED);
 		return OUTCOME_drop_flow_table_full;
 	}

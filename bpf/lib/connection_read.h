@@ -85,7 +85,7 @@ __noinline int connection_read_head(struct packet_context *context, struct conne
 	count(NOTE_note_head_held);
 	entry->state = CONNECTION_HOLDING;
 	entry->client_next = space->segment.end;
-	if (first && bpf_map_update_elem(&connections, &scratch->flow_key, entry, BPF_ANY))
+	if (first && bpf_map_update_elem(&connections, &scratch->flow_key, &plan->fresh, BPF_ANY))
 		return OUTCOME_drop_flow_table_full;
 	plan->acknowledgement = space->segment.end;
 	return STEP_ACKNOWLEDGE;

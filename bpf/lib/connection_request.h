@@ -70,7 +70,7 @@ __noinline int connection_refuse(struct packet_context *context, struct connecti
 	}
 	error_enter(entry, plan->status, next);
 	if (plan->is_fresh)
-		bpf_map_update_elem(&connections, &scratch->flow_key, entry, BPF_ANY);
+		bpf_map_update_elem(&connections, &scratch->flow_key, &plan->fresh, BPF_ANY);
 	else
 		bpf_map_delete_elem(&held_heads, &scratch->flow_key);
 	return error_answer(context, scratch, space, entry);

@@ -32,7 +32,8 @@ enum connection_step {
 };
 
 struct connection_plan {
-	struct connection fresh;       /* a connection that has no entry yet */
+	/* a connection that has no entry yet; entered from here: Linux 6.1 takes no value for a map from a global function's argument */
+	struct connection fresh;
 	__u32 kind;		       /* STEP_SEND: enum connection_mark */
 	__u32 outcome;		       /* STEP_RESET: what it counts as */
 	__u32 status;		       /* STEP_REFUSE: of HTTP */
