@@ -51,6 +51,10 @@ says() { # exit code, sentence, arguments...
 	result $? "$*: $sentence"
 }
 
+says 2 "warmpath replica drain: NAME is needed" replica drain
+says 2 "warmpath replica weight: NAME WEIGHT is needed" replica weight llm-0
+says 2 "warmpath explain: ID is needed" explain
+
 nobody="warmpath: warmpathd is not running, or its control socket is not $scratch/nobody.sock (--socket)"
 for command in status "replica list" "replica drain llm-0" "replica weight llm-0 2" "service list" "route conv1" \
 	"address conv1" "attach eth0" "detach eth0" reload upgrade "policy show" "policy set epsilon=0.5" "explain conv1" trace watch "conversation show conv1" \

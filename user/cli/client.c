@@ -60,6 +60,16 @@ const struct argp client_service_argp = {.options = service_options_list, .parse
 const struct argp_child client_children[] = {{&client_argp, 0, NULL, 0}, {0}};
 const struct argp_child client_service_children[] = {{&client_service_argp, 0, NULL, 0}, {0}};
 
+/* What --help calls the arguments of the subcommand. argp_parse() puts its own options around it, in an argp that names none. */
+static const char *names_of_arguments(const struct argp_state *state)
+{
+	const struct argp *argp = state->root_argp;
+
+	while (!argp->args_doc && argp->children && argp->children[0].argp)
+		argp = argp->children[0].argp;
+	return argp->args_doc ? argp->args_doc : "an argument";
+}
+
 error_t client_parse_plain(int key, char *argument, struct argp_state *state)
 {
 	struct plain_arguments *arguments = state->input;
@@ -75,7 +85,7 @@ error_t client_parse_plain(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (arguments->got < arguments->expected)
-			argp_error(state, "too few arguments");
+			argp_error(state, "%s is needed", names_of_arguments(state));
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
