@@ -131,11 +131,27 @@ static __always_inline struct open_request_key *request_key_space(void)
  */
 
 /*
+ * Takes the ended entry found under `key` away; whoever has claimed it does so alone. False: it is open, or another one has claimed it.
+ * It may have been taken away and used for another key since it was found: then what is under this key is not claimed, and stays.
+ */
+static __always_inline bool request_take_away(const struct open_request_key *key,
+					      struct open_request *entry)
+{
+	const struct open_request *claimed;
+
+	if (__sync_val_compare_and_swap(&entry->number, REQUEST_ENDED, REQUEST_CLAIMED) !=
+	    REQUEST_ENDED)
+		return false;
+	claimed = bpf_map_lookup_elem(&requests, key);
+	if (claimed && claimed->number == REQUEST_CLAIMED && !bpf_map_delete_elem(&requests, key))
+		return true;
+	__sync_val_compare_and_swap(&entry->number, REQUEST_CLAIMED, REQUEST_ENDED);
+	return false;
+}
+
+/*
  * Ends the request, if there is one. wanted: the number of its decision, 0: any. replica: the slot it must be at, REPLICA_NONE: any. keep:
  * its entry stays, ended, for the next request under this key; else it is taken away. 1; or 0 if nothing was ended.
- *
- * Another CPU may open the next request under this key between ending and taking away, and lose its entry: the agent's
- * reconciling finds the charge.
  */
 __noinline int request_close(__u64 wanted, __u32 replica, __u32 status, __u32 keep)
 {
@@ -149,8 +165,8 @@ __noinline int request_close(__u64 wanted, __u32 replica, __u32 status, __u32 ke
 	if (!entry || (replica != REPLICA_NONE && entry->replica != replica))
 		return 0;
 	ended = request_end(key, entry, wanted, status);
-	if (!keep && entry->number == REQUEST_ENDED)
-		bpf_map_delete_elem(&requests, key);
+	if (!keep)
+		request_take_away(key, entry);
 	return ended;
 }
 
@@ -166,10 +182,7 @@ __noinline int request_forget(void)
 	if (!key)
 		return 0;
 	entry = bpf_map_lookup_elem(&requests, key);
-	if (!entry || __sync_val_compare_and_swap(&entry->number, REQUEST_ENDED, REQUEST_CLAIMED) !=
-			      REQUEST_ENDED)
-		return 0;
-	return !bpf_map_delete_elem(&requests, key);
+	return entry && request_take_away(key, entry);
 }
 
 /* The decision on the request in decide_states. 0, or -ENOENT if a map or table is missing. */
@@ -187,7 +200,7 @@ __noinline int request_decide(__u32 service_index, const struct ring_header *rin
 	return 0;
 }
 
-/* Writes the request into the entry of one that has ended. False: it is open, or somebody else is writing. */
+/* Writes the request into the entry of one that has ended. False: it is open, somebody else is writing, or the entry was evicted meanwhile. */
 static __always_inline bool request_write_again(struct open_request *entry,
 						const struct open_request *request)
 {
@@ -205,15 +218,16 @@ static __always_inline bool request_write_again(struct open_request *entry,
 	entry->id_hash = request->id_hash;
 	entry->decided_nanoseconds = request->decided_nanoseconds;
 	/* with all that stands above before it, on every processor */
-	__sync_val_compare_and_swap(&entry->number, REQUEST_CLAIMED, request->number);
-	return true;
+	return __sync_val_compare_and_swap(&entry->number, REQUEST_CLAIMED, request->number) ==
+	       REQUEST_CLAIMED;
 }
 
 /*
- * Remembers what was decided and charged. kept: an entry under the key that may be written again, or NULL. how: BPF_NOEXIST or BPF_ANY, where
- * there is none. 0; or -EEXIST: there is an entry under the key already. Without room the request goes on uncharged.
+ * Remembers what was decided and charged. kept: an entry under the key that may be written again, or NULL. 0; or -EEXIST, unless that is the
+ * `last` attempt: there is an entry under the key that is not to be had. Nobody writes a new one over it, as its charge would be lost.
+ * Without an entry the request goes on uncharged.
  */
-__noinline int request_write(struct open_request *kept, __u32 service, __u64 how)
+__noinline int request_write(struct open_request *kept, __u32 service, __u32 last)
 {
 	struct open_request_key *key = request_key_space();
 	struct decide_state *state = decide_state_get();
@@ -241,8 +255,8 @@ __noinline int request_write(struct open_request *kept, __u32 service, __u64 how
 	request.decided_nanoseconds = bpf_ktime_get_coarse_ns();
 	if (kept && request_write_again(kept, &request))
 		return 0;
-	err = bpf_map_update_elem(&requests, key, &request, how);
-	if (err == -EEXIST)
+	err = bpf_map_update_elem(&requests, key, &request, BPF_NOEXIST);
+	if (err == -EEXIST && !last)
 		return -EEXIST;
 	if (err) {
 		request_give_back(&request, request.number);
@@ -291,9 +305,9 @@ static __always_inline int request_open(__u32 service, const struct ring_header 
 		count(NOTE_note_decision_contended);
 	state->traced = events_take_turn(bpf_ktime_get_coarse_ns());
 	/* two CPUs may have begun with the same request at once: then the one that came first is superseded here */
-	if (request_write(kept, service, BPF_NOEXIST) == -EEXIST) {
+	if (request_write(kept, service, false) == -EEXIST) {
 		request_close(0, REPLICA_NONE, COMPLETION_SUPERSEDED, false);
-		request_write(NULL, service, BPF_ANY);
+		request_write(NULL, service, true);
 	}
 	if (state->traced)
 		request_trace(service, ring, id, id_length);
