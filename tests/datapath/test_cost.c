@@ -12,6 +12,7 @@
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "expect.h"
@@ -119,7 +120,8 @@ static void test_costs(void **state)
 	for (size_t i = 0; i < COUNT; i++)
 		printf("# %-30s %4d ns more, %.1f of a run that does nothing\n", table[i].name,
 		       (int)(costs[i] - restore), (double)(costs[i] - restore) / nothing);
-	for (size_t i = 0; i < 4; i++)
+	/* there, time means nothing */
+	for (size_t i = 0; i < 4 && !getenv("WARMPATH_EMULATED"); i++)
 		for (size_t j = 4; j < COUNT; j++)
 			assert_true(costs[i] < costs[j]);
 }
