@@ -25,7 +25,7 @@ walk=(ring walk --replicas 'llm-0,llm-1,llm-2')
 
 answers "an id as an argument" "$conv1" "${walk[@]}" conv1
 answers "100 virtual nodes unless one says otherwise" "$conv1" "${walk[@]}" --vnodes 100 conv1
-answers "any order" "$conv1" ring walk --replicas llm-2,llm-0,llm-1 conv1
+answers "any order, and one replica twice" "$conv1" ring walk --replicas llm-2,llm-0,llm-2,llm-1 conv1
 answers "ids from standard input" "$conv1"$'\n'"$conv1" "${walk[@]}" < <(printf 'conv1\nconv1\n')
 answers "the last line without a newline" "$conv1" "${walk[@]}" < <(printf 'conv1')
 answers "the id - stands for standard input" "$conv1"$'\n'"$conv1"$'\n'"$conv1" "${walk[@]}" conv1 - conv1 <<<conv1
@@ -62,7 +62,6 @@ refuses 2 "unrecognized option '--nodes'" "${walk[@]}" --nodes 3 conv1
 refuses 2 'there is no subcommand "walc"; "warmpath ring --help" lists them' ring walc
 refuses 2 'there is no subcommand "rinse"; "warmpath --help" lists them' rinse
 refuses 2 'Usage: warmpath ring SUBCOMMAND' ring
-refuses 1 'replica llm-2 is named twice' ring walk --replicas llm-2,llm-0,llm-2,llm-1 conv1
 refuses 1 "a replica's name is empty" ring walk --replicas a,,b conv1
 refuses 1 'the replica name "a b" has a character (number 2)' ring walk --replicas 'a b' conv1
 refuses 1 'the ring would have 3000000 points' "${walk[@]}" --vnodes 1000000 conv1

@@ -176,14 +176,9 @@ static int read_given(struct ring_set *set, const struct ring_set_options *optio
 	set->dialect = options->dialect;
 	set->vnodes = options->vnodes ? options->vnodes : ring_default_vnodes(set->dialect);
 	code = read_hash_key(set, options->hash_key_file);
-	for (char *name; code == EXIT_DONE && (name = strsep(&text, ","));) {
-		if (ring_set_find(set, name)) {
-			complain("replica %s is named twice", name);
-			return EXIT_FAILED;
-		}
-		if (!ring_set_add(set, name))
+	for (char *name; code == EXIT_DONE && (name = strsep(&text, ","));)
+		if (!ring_set_find(set, name) && !ring_set_add(set, name))
 			code = no_memory();
-	}
 	if (code == EXIT_DONE && options->weights)
 		code = set_weights(set, options->weights);
 	return code;
