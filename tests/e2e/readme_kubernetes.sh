@@ -125,7 +125,7 @@ run_block docs/kubernetes.md day
 check "the pod that was added has its place on the ring" replica_is llm-2 active
 check "the pod that was deleted is gone" eval '! cli replica list --json | grep -q "\"llm-1\""'
 matches "it was drained before, and it is said why its conversations moved" \
-	"$(for id in $(ids 20 busy); do cli conversation "$id"; done)" 'MOVED from llm-1: llm-1 (is draining|was removed)'
+	"$(for id in $(ids 20 busy); do cli conversation show --count 100 "$id"; done)" 'MOVED from llm-1: llm-1 (is draining|was removed)'
 servers_scale 3
 check "it comes again" wait_until 10 replica_is llm-1 active
 sleep 1

@@ -76,8 +76,8 @@ late() { # key sentence sed-expression...
 	said=$(warmpath reload 2>&1)
 	matches "$key that cannot be applied is refused" "$said" "$sentence"
 }
-late secret_file "no-secret cannot be opened" -e "s|secret_file: $run/secret|secret_file: $run/no-secret|"
-late second_secret_file "no-secret cannot be opened" -e "s|second_secret_file: none|second_secret_file: $run/no-secret|"
+late secret_file "no-secret does not exist: copy it from another machine" -e "s|secret_file: $run/secret|secret_file: $run/no-secret|"
+late second_secret_file "no-secret does not exist: copy it from another machine" -e "s|second_secret_file: none|second_secret_file: $run/no-secret|"
 late hash_key_file "no-key cannot be opened" -e "0,/hash_key_file: none/s|hash_key_file: none|hash_key_file: $run/no-key|"
 late pin_path "another pin_path takes effect only with a restart" -e "s|^pin_path:.*|pin_path: $pins-other|"
 late control_socket "another control_socket takes effect only with a restart" -e "s|^control_socket:.*|control_socket: $run/other.sock|"
