@@ -103,6 +103,10 @@ static void replicas_that_are_wrong(void **state)
 	replica->slot = list->replicas[0].slot;
 	refused(&settings, list, -EINVAL, "replicas llm-0 and llm-1 have the same slot, 11");
 	replica->slot = 5;
+	replica->vnodes = RING_POINTS_MAX + 1;
+	refused(&settings, list, -EINVAL,
+		"1048577 virtual nodes for replica llm-1 are not possible: give 1 to 1048576");
+	replica->vnodes = 0;
 	list->replicas[2] = list->replicas[1];
 	list->replicas[2].weight_thousandths = 2000;
 	refused(&settings, list, -EINVAL, "replica llm-1 is given twice, with different settings");

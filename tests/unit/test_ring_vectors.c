@@ -4,7 +4,10 @@
  */
 #include "../common/ring_fixture.h"
 
+#include <errno.h>
 #include <math.h>
+
+#include "lib/replica_router.h"
 
 static void hashes(void **state)
 {
@@ -125,33 +128,71 @@ static void conversations_that_move(void **state)
 	free(list);
 }
 
-/* The example in the published text of ReplicaRouter, line by line: a router is the ring of its present set. */
+/* The example in the published text of ReplicaRouter, line by line. */
 static void replica_router_example(void **state)
 {
-	struct replica_list *list = make_replicas(3, "R%d", 1);
-	struct ring_settings settings = replica_router_settings(RING_VNODES_REPLICA_ROUTER);
-	struct ring ring;
+	struct replica_router *router = replica_router_new();
+	struct error error;
 	char before[REPLICA_NAME_SIZE];
 	const char *after;
 
 	(void)state;
-	list->count = 1;
-	build(&ring, &settings, list);
-	assert_string_equal(home_of(&ring, "conv1"), "R1");
-	ring_free(&ring);
-
-	list->count = 3;
-	build(&ring, &settings, list);
-	snprintf(before, sizeof(before), "%s", home_of(&ring, "conv1"));
-	ring_free(&ring);
-
-	list->replicas[1] = list->replicas[2];
-	list->count = 2;
-	build(&ring, &settings, list);
-	after = home_of(&ring, "conv1");
+	assert_non_null(router);
+	assert_int_equal(replica_router_add(router, "R1", REPLICA_ROUTER_VNODES, &error), 0);
+	assert_string_equal(replica_router_route(router, "conv1"), "R1");
+	assert_int_equal(replica_router_add(router, "R2", REPLICA_ROUTER_VNODES, &error), 0);
+	assert_int_equal(replica_router_add(router, "R3", REPLICA_ROUTER_VNODES, &error), 0);
+	snprintf(before, sizeof(before), "%s", replica_router_route(router, "conv1"));
+	assert_int_equal(replica_router_remove(router, "R2", &error), 0);
+	after = replica_router_route(router, "conv1");
 	assert_true(strcmp(after, before) == 0 || strcmp(before, "R2") == 0);
-	ring_free(&ring);
-	free(list);
+	replica_router_free(router);
+}
+
+static void replica_router_changes(void **state)
+{
+	struct replica_router *router = replica_router_new();
+	const char *walk[4];
+	struct error error;
+
+	(void)state;
+	assert_non_null(router);
+	assert_null(replica_router_route(router, "conv1"));
+	assert_int_equal(replica_router_walk(router, "conv1", walk, 4), 0);
+	assert_int_equal(replica_router_remove(router, "R1", &error), 0);
+
+	for (int i = 1; i <= 3; i++) {
+		const char *const names[] = {"R3", "R1", "R2"};
+
+		assert_int_equal(replica_router_add(router, names[i - 1], 3, &error), 0);
+		assert_int_equal(replica_router_add(router, names[i - 1], 3, &error), 0);
+		assert_int_equal(replica_router_add(router, names[i - 1], 1, &error), 0);
+	}
+	assert_int_equal(replica_router_walk(router, "conv1", walk, 4), 3);
+	assert_string_equal(walk[0], "R2");
+	assert_string_equal(walk[1], "R1");
+	assert_string_equal(walk[2], "R3");
+	assert_int_equal(replica_router_walk(router, "conv1", walk, 1), 1);
+	assert_string_equal(walk[0], "R2");
+
+	assert_int_equal(replica_router_add(router, "R/4", 3, &error), -EINVAL);
+	assert_int_equal(replica_router_add(router, "R4", 0, &error), -EINVAL);
+	assert_int_equal(replica_router_add(router, "R4", RING_POINTS_MAX, &error), -E2BIG);
+	assert_int_equal(replica_router_add(router, "R1", RING_POINTS_MAX, &error), -E2BIG);
+	assert_int_equal(replica_router_walk(router, "conv1", walk, 4), 3);
+	assert_string_equal(walk[0], "R2");
+
+	/* more points than before take keys over, and are given up with the replica */
+	assert_int_equal(replica_router_add(router, "R3", 100000, &error), 0);
+	assert_string_equal(replica_router_route(router, "conv1"), "R3");
+	assert_int_equal(replica_router_remove(router, "R3", &error), 0);
+	assert_int_equal(replica_router_walk(router, "conv1", walk, 4), 2);
+	assert_string_equal(walk[0], "R2");
+	assert_string_equal(walk[1], "R1");
+	assert_int_equal(replica_router_remove(router, "R2", &error), 0);
+	assert_int_equal(replica_router_remove(router, "R1", &error), 0);
+	assert_null(replica_router_route(router, "conv1"));
+	replica_router_free(router);
 }
 
 int main(void)
@@ -163,6 +204,7 @@ int main(void)
 		cmocka_unit_test(md5_walk_and_a_key_that_is_a_point),
 		cmocka_unit_test(conversations_that_move),
 		cmocka_unit_test(replica_router_example),
+		cmocka_unit_test(replica_router_changes),
 	};
 
 	return cmocka_run_group_tests_name("ring vectors", tests, NULL, NULL);

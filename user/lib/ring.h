@@ -37,6 +37,7 @@ struct ring_replica {
 	const char *name;	  /* ring_check_name(); borrowed during the call */
 	__u32 slot;		  /* 0 to REPLICAS_MAX - 1, another one for each replica */
 	__u32 weight_thousandths; /* 1 to RING_WEIGHT_MAX */
+	__u32 vnodes; /* of this replica if not those of the settings; 0: as in the settings */
 };
 
 /* All arrays belong to the ring. `members` and `names` are in the same order: by name. */

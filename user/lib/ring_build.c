@@ -125,6 +125,10 @@ static int check_replica(const struct ring_replica *replica, struct error *error
 			error, -EINVAL,
 			"the weight of replica %s is %u thousandths; 0.001 to 1000 is allowed",
 			replica->name, replica->weight_thousandths);
+	if (replica->vnodes > RING_POINTS_MAX)
+		return error_set(error, -EINVAL,
+				 "%u virtual nodes for replica %s are not possible: give 1 to %u",
+				 replica->vnodes, replica->name, RING_POINTS_MAX);
 	if (replica->slot >= REPLICAS_MAX)
 		return error_set(error, -EINVAL, "replica %s has slot %u; the last one is %u",
 				 replica->name, replica->slot, REPLICAS_MAX - 1);
@@ -175,7 +179,7 @@ static int make_set(const struct ring_replica **set, const struct ring_replica *
 
 		if (!before || strcmp(before->name, set[i]->name) != 0)
 			set[kept++] = set[i];
-		else if (before->slot != set[i]->slot ||
+		else if (before->slot != set[i]->slot || before->vnodes != set[i]->vnodes ||
 			 before->weight_thousandths != set[i]->weight_thousandths)
 			return error_set(error, -EINVAL,
 					 "replica %s is given twice, with different settings",
@@ -192,7 +196,8 @@ static int make_set(const struct ring_replica **set, const struct ring_replica *
 static __u32 replica_points(const struct ring_settings *settings,
 			    const struct ring_replica *replica)
 {
-	return ring_weight_points(settings->vnodes, replica->weight_thousandths);
+	return ring_weight_points(replica->vnodes > 0 ? replica->vnodes : settings->vnodes,
+				  replica->weight_thousandths);
 }
 
 static int count_points(const struct ring_settings *settings, const struct ring_replica **set,
