@@ -13,6 +13,34 @@ api_start() { # namespace
 	wait_until 5 grep -q ready "$scratch/api.log"
 }
 
+api_certificate() { # KEY CERTIFICATE NAME ADDRESS: files to write, and of whom: an authority of its own
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$3" -addext "subjectAltName=IP:$4" \
+		-keyout "$1" -out "$2" 2>"$scratch/output"
+}
+
+api_behind_tls() { # ADDRESS:PORT KEY CERTIFICATE: a proxy with TLS before the API server
+	cat >"$scratch/nginx.conf" <<-NGINX
+		user root;
+		pid $scratch/nginx.pid;
+		error_log $scratch/nginx.log;
+		events {}
+		http {
+			access_log off;
+			server {
+				listen $1 ssl;
+				ssl_certificate $3;
+				ssl_certificate_key $2;
+				location / {
+					proxy_pass http://127.0.0.1:6443;
+					proxy_http_version 1.1;
+					proxy_buffering off;
+				}
+			}
+		}
+	NGINX
+	tools/lab exec router nginx -c "$scratch/nginx.conf"
+}
+
 api() { # command: has it carried out
 	local before
 	before=$(grep -c '^done' "$scratch/api.log")

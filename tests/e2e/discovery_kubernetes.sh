@@ -184,29 +184,9 @@ api version v1 on
 
 # before the API server a proxy with a certificate of an authority of the test's own
 for name in ours other; do
-	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$name" \
-		-addext subjectAltName=IP:127.0.0.1 -keyout "$scratch/$name.key" -out "$scratch/$name.pem" 2>"$scratch/output"
+	api_certificate "$scratch/$name.key" "$scratch/$name.pem" $name 127.0.0.1
 done
-cat >"$scratch/nginx.conf" <<-NGINX
-	user root;
-	pid $scratch/nginx.pid;
-	error_log $scratch/nginx.log;
-	events {}
-	http {
-		access_log off;
-		server {
-			listen 127.0.0.1:6444 ssl;
-			ssl_certificate $scratch/ours.pem;
-			ssl_certificate_key $scratch/ours.key;
-			location / {
-				proxy_pass http://127.0.0.1:6443;
-				proxy_http_version 1.1;
-				proxy_buffering off;
-			}
-		}
-	}
-NGINX
-check "a proxy with TLS" tools/lab exec router nginx -c "$scratch/nginx.conf"
+check "a proxy with TLS" api_behind_tls 127.0.0.1:6444 "$scratch/ours.key" "$scratch/ours.pem"
 kubernetes_configuration https://127.0.0.1:6444 >"$run/agent.yaml"
 cp "$scratch/other.pem" "$scratch/ca.pem"
 fails "a certificate of another authority" 'https://127.0.0.1:6444 cannot be asked: .*certificate' warmpath reload

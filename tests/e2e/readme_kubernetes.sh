@@ -29,31 +29,11 @@ for name in llm-0 llm-1 llm-2; do
 	check "$name: $command" in_host $name bash -c "$command"
 done
 
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=cluster -addext "subjectAltName=IP:$api_address" \
-	-keyout "$scratch/api.key" -out "$cluster/ca.crt" 2>"$scratch/output"
+api_certificate "$scratch/api.key" "$cluster/ca.crt" cluster "$api_address"
 echo the-router-s-token >"$cluster/token"
 echo -n warmpath >"$cluster/namespace"
 in_host router ip addr add "$api_address/32" dev lo
-cat >"$scratch/nginx.conf" <<-NGINX
-	user root;
-	pid $scratch/nginx.pid;
-	error_log $scratch/nginx.log;
-	events {}
-	http {
-		access_log off;
-		server {
-			listen $api_address:443 ssl;
-			ssl_certificate $cluster/ca.crt;
-			ssl_certificate_key $scratch/api.key;
-			location / {
-				proxy_pass http://127.0.0.1:6443;
-				proxy_http_version 1.1;
-				proxy_buffering off;
-			}
-		}
-	}
-NGINX
-check "the API server" in_host router nginx -c "$scratch/nginx.conf"
+check "the API server" api_behind_tls "$api_address:443" "$scratch/api.key" "$cluster/ca.crt"
 api_start warmpath
 api token the-router-s-token
 
