@@ -3,10 +3,13 @@
  * route-reasons RUN.csv TRACE.jsonl: writes into a run's CSV why the router chose each replica, from `warmpath trace --json`, and compares the
  * replica that answered with the one that the router says it chose. Prints the counts as JSON; exit status 0 whatever they are.
  *
- * The n-th decision about a conversation's hash is its n-th request, where there are as many of the one as of the other.
+ * The n-th decision about a conversation's hash is its n-th request, where there are as many of the one as of the other. A client whose kept-alive
+ * connection the replica closes just then sends the request once more (RFC 9112, section 9.3.1), and the CSV has it once: where there are more decisions than
+ * requests, those whose completion was a failure are left out.
  */
 #include <errno.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +21,8 @@
 struct decision_seen {
 	uint64_t hash;
 	size_t order;
+	json_int_t number; /* the router's */
+	bool failed;
 	char replica[RECORD_NAME_SIZE];
 	char reason[RECORD_NAME_SIZE];
 };
@@ -63,23 +68,53 @@ static void add_row(const struct record *record, void *context)
 	rows->count++;
 }
 
+static const char *text_of(const json_t *event, const char *name)
+{
+	const char *text = json_string_value(json_object_get(event, name));
+
+	return text ? text : "";
+}
+
 static void add_decision(struct decisions *decisions, const json_t *event)
 {
-	const char *kind = json_string_value(json_object_get(event, "event"));
-	const char *hash = json_string_value(json_object_get(event, "hash"));
-	const char *replica = json_string_value(json_object_get(event, "replica"));
-	const char *reason = json_string_value(json_object_get(event, "reason"));
 	struct decision_seen *seen;
 
-	if (!kind || strcmp(kind, "decision") != 0 || !hash)
-		return;
 	decisions->decisions = grow(decisions->decisions, decisions->count, &decisions->capacity,
 				    sizeof(*decisions->decisions));
 	seen = &decisions->decisions[decisions->count];
-	seen->hash = strtoull(hash, NULL, 16);
+	seen->hash = strtoull(text_of(event, "hash"), NULL, 16);
 	seen->order = decisions->count++;
-	snprintf(seen->replica, sizeof(seen->replica), "%s", replica ? replica : "");
-	snprintf(seen->reason, sizeof(seen->reason), "%s", reason ? reason : "");
+	seen->number = json_integer_value(json_object_get(event, "number"));
+	seen->failed = false;
+	snprintf(seen->replica, sizeof(seen->replica), "%s", text_of(event, "replica"));
+	snprintf(seen->reason, sizeof(seen->reason), "%s", text_of(event, "reason"));
+}
+
+/* A request ends soon after it was decided on: the search is from the newest decision back. */
+static void add_failure(struct decisions *decisions, const json_t *event)
+{
+	uint64_t hash = strtoull(text_of(event, "hash"), NULL, 16);
+	json_int_t number = json_integer_value(json_object_get(event, "number"));
+
+	for (size_t i = decisions->count; i-- > 0;) {
+		if (decisions->decisions[i].number != number ||
+		    decisions->decisions[i].hash != hash)
+			continue;
+		decisions->decisions[i].failed = true;
+		return;
+	}
+}
+
+static void add_event(struct decisions *decisions, const json_t *event)
+{
+	const char *kind = text_of(event, "event");
+
+	if (!json_object_get(event, "hash"))
+		return;
+	if (strcmp(kind, "decision") == 0)
+		add_decision(decisions, event);
+	else if (strcmp(kind, "completion") == 0 && strcmp(text_of(event, "status"), "failed") == 0)
+		add_failure(decisions, event);
 }
 
 static int read_decisions(const char *path, struct decisions *decisions)
@@ -103,7 +138,7 @@ static int read_decisions(const char *path, struct decisions *decisions)
 				number);
 			result = -EINVAL;
 		}
-		add_decision(decisions, event);
+		add_event(decisions, event);
 		json_decref(event);
 	}
 	free(line);
@@ -140,13 +175,31 @@ static int by_order(const void *a, const void *b)
 }
 
 struct tally {
-	int agree, differ, unanswered, unpaired;
+	int agree, differ, unanswered, unpaired, repeated;
 };
 
+/* Leaves out the decisions whose requests failed, in place. Returns how many are left. */
+static size_t leave_out_failed(struct decision_seen *decisions, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (!decisions[i].failed)
+			decisions[kept++] = decisions[i];
+	return kept;
+}
+
 /* One conversation: `count` rows, and as many decisions or not. */
-static void pair(struct row *rows, size_t count, const struct decision_seen *decisions,
+static void pair(struct row *rows, size_t count, struct decision_seen *decisions,
 		 size_t decision_count, struct tally *tally)
 {
+	if (count < decision_count) {
+		size_t kept = leave_out_failed(decisions, decision_count);
+
+		if (kept == count)
+			tally->repeated += (int)(decision_count - kept);
+		decision_count = kept;
+	}
 	if (count != decision_count) {
 		tally->unpaired += (int)count;
 		return;
@@ -233,8 +286,9 @@ int main(int count, char **arguments)
 	pair_all(&rows, &decisions, &tally);
 	if (write_rows(arguments[1], &rows))
 		return 1;
-	printf("{\"decisions\": %zu, \"agree\": %d, \"differ\": %d, \"unanswered\": %d, \"unpaired\": %d}\n",
-	       decisions.count, tally.agree, tally.differ, tally.unanswered, tally.unpaired);
+	printf("{\"decisions\": %zu, \"agree\": %d, \"differ\": %d, \"unanswered\": %d, \"unpaired\": %d, \"repeated\": %d}\n",
+	       decisions.count, tally.agree, tally.differ, tally.unanswered, tally.unpaired,
+	       tally.repeated);
 	free(rows.rows);
 	free(decisions.decisions);
 	return 0;

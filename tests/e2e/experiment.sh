@@ -47,13 +47,15 @@ is "and on the ring at the end" "$(jq -r '.router_state_at_end.replicas[] | sele
 experiment --policy consistent --seeds 3 --kill 1@3 "${model[@]}" --speed $((40 / slower)) --out "$real"
 check "a replica that is killed is an error in the file" jq -e '.errors > 0' "$real/consistent-s3-r1.json"
 
-# ids and sizes in headers, connections kept alive: handed over from replica to replica
+# ids and sizes in headers, connections kept alive: handed over from replica to replica. One of the plan's pauses is as long as a replica keeps an
+# idle connection: where it closes first, the client sends its request once more, on a new one.
 handed() { jq ".router_state_at_end.counters.$1" "$real/llm-aware-s4-r1.json"; }
 if experiment --policy llm-aware --seeds 4 "${model[@]}" --id-in header --speed 20 --out "$real"; then
 	is "header: no errors" "$(jq .errors "$real/llm-aware-s4-r1.json")" 0
 	is "header: for every request the replica that answered is the router's" \
 		"$(jq -c '[.evidence.agree == .requests, .evidence.differ, .evidence.unpaired]' "$real/llm-aware-s4-r1.json")" "[true,0,0]"
-	is "header: every request was handed over or stayed" "$(($(handed note_request_handed) + $(handed note_request_stayed)))" "$(jq .requests "$real/llm-aware-s4-r1.json")"
+	is "header: every request was handed over or stayed" "$(($(handed note_request_handed) + $(handed note_request_stayed)))" \
+		"$(jq '.requests + .evidence.repeated' "$real/llm-aware-s4-r1.json")"
 	check "header: connections serve several requests" test "$(handed note_connection_opened)" -lt "$(jq .requests "$real/llm-aware-s4-r1.json")"
 elif grep -qE 'kernel|bpf_sk_assign_tcp_reqsk' "$scratch/said"; then
 	skip "the kernel cannot take connections over" "ids in headers"
@@ -61,6 +63,24 @@ else
 	note <"$scratch/said"
 	not_ok "an experiment with ids in headers runs"
 fi
+
+# evidence: of two decisions on a request that the client sent twice, the one that failed is left out, and no other is
+reasons() { # lines of the trace
+	head -n 3 "$real/consistent-s1-r1.csv" | sed -e '2s/.*/r,p,twice,0,1,0,1,200,llm-1,,1,1,0,1,1,1,1,/' -e '3s/.*/r,p,twice,0,2,2,3,200,llm-1,,1,1,0,1,1,1,1,/' >"$scratch/twice.csv"
+	printf '%s\n' "$@" >"$scratch/twice.jsonl"
+	"$build/tools/route-reasons" "$scratch/twice.csv" "$scratch/twice.jsonl" | jq -c '[.agree, .differ, .unpaired, .repeated]'
+}
+twice=0x$(printf twice | b2sum -l 64 | cut -c1-16)
+event() { # kind number replica status
+	jq -nc --arg event "$1" --argjson number "$2" --arg replica "$3" --arg status "${4-}" --arg hash "$twice" \
+		'{event: $event, number: $number, hash: $hash, replica: $replica, reason: "home", status: $status}'
+}
+first=("$(event decision 1 llm-1)" "$(event completion 1 llm-1 success)")
+is "evidence: a request that failed and was sent again counts once" \
+	"$(reasons "${first[@]}" "$(event decision 2 llm-0)" "$(event completion 2 llm-0 failed)" "$(event decision 3 llm-1)")" '[2,0,0,1]'
+is "evidence: one that failed is not left out where none was repeated" \
+	"$(reasons "${first[@]}" "$(event decision 2 llm-0)" "$(event completion 2 llm-0 failed)")" '[1,1,0,0]'
+is "evidence: a decision too many is not explained away" "$(reasons "${first[@]}" "$(event decision 2 llm-1)" "$(event decision 3 llm-1)")" '[0,0,2,0]'
 
 # answers through warmpath, and the replica's word against the router's
 lab_up --replicas 3 --servers none
