@@ -266,7 +266,7 @@ __noinline int answer_send(struct packet_context *context, __u32 hop)
 		return OUTCOME_drop_internal;
 	if (answer_store(context, scratch, quoted, &checksum))
 		return OUTCOME_drop_rewrite_failed;
-	result = context_send_back(context);
+	result = context_send_back(context, false);
 	if (result < 0)
 		return OUTCOME_drop_rewrite_failed;
 	scratch->verdict = result;

@@ -265,8 +265,19 @@ static __always_inline bool context_was_made_here(struct packet_context *context
 	return true;
 }
 
-/* Sends the frame back to where it came from. Negative: not done. */
-static __always_inline int context_send_back(struct packet_context *context)
+/*
+ * Is `interface` one end of a veth whose other end, in another namespace, may be given packets directly? They then are there within this very
+ * run of the kernel's receive path, and not once more through a queue (bpf_redirect_peer(), Linux 5.10). The agent knows.
+ */
+static __always_inline bool context_has_peer(__u32 interface)
+{
+	struct redirect_device *device = bpf_map_lookup_elem(&redirect_devices, &interface);
+
+	return device && device->peer;
+}
+
+/* Sends the frame back to where it came from. to_peer: as in context_redirect(). Negative: not done. */
+static __always_inline int context_send_back(struct packet_context *context, bool to_peer)
 {
 	struct ethhdr *ethernet = context_bytes(context, 0, sizeof(*ethernet));
 	__u8 addresses[2 * ETH_ALEN];
@@ -282,7 +293,8 @@ static __always_inline int context_send_back(struct packet_context *context)
 	/* where replicas are local, it goes by the program that follows their answers */
 	if (replicas_are_local)
 		context->mark = CONTEXT_MADE_HERE;
-	return bpf_redirect(context_interface(context), 0);
+	return to_peer ? bpf_redirect_peer(context_interface(context), 0)
+		       : bpf_redirect(context_interface(context), 0);
 }
 
 /* Is the packet for this machine, and for it alone? Not if it was broadcast, or overheard. */
@@ -303,9 +315,13 @@ static __always_inline bool context_has_tag_aside(struct packet_context *context
 	return context->vlan_present;
 }
 
-/* Sends the packet out of `interface` between the given link addresses. Negative: not done. */
+/*
+ * Sends the packet out of `interface` between the given link addresses. to_peer: directly to its other end, which only a packet on its way in
+ * can be. Negative: not done.
+ */
 static __always_inline int context_redirect(struct packet_context *context, __u32 interface,
-					    const __u8 *source, const __u8 *destination)
+					    const __u8 *source, const __u8 *destination,
+					    bool to_peer)
 {
 	__u8 addresses[2 * ETH_ALEN];
 	int err;
@@ -315,7 +331,7 @@ static __always_inline int context_redirect(struct packet_context *context, __u3
 	err = bpf_skb_store_bytes(context, 0, addresses, sizeof(addresses), 0);
 	if (err)
 		return err;
-	return bpf_redirect(interface, 0);
+	return to_peer ? bpf_redirect_peer(interface, 0) : bpf_redirect(interface, 0);
 }
 
 /* The kernel can resolve the neighbour for us, but would write a link header without VLAN tags. */
@@ -342,7 +358,7 @@ static __always_inline int context_redirect_neighbour(struct packet_context *con
 /* Gives a packet on its way out to this machine instead, as if it had come in. Negative: not done. */
 static __always_inline int context_turn_round(struct packet_context *context)
 {
-	int err = context_send_back(context);
+	int err = context_send_back(context, false);
 
 	context->mark = 0;
 	return err < 0 ? err : bpf_redirect(context->ifindex, BPF_F_INGRESS);

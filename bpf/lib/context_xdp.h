@@ -233,7 +233,7 @@ static __always_inline bool context_may_redirect(struct packet_context *context,
  * Sends the frame back to where it came from. Negative: not done. By redirection where that is possible: a veth whose other end has no XDP
  * program leaves what is sent with XDP_TX lying in its queue.
  */
-static __always_inline int context_send_back(struct packet_context *context)
+static __always_inline int context_send_back(struct packet_context *context, bool to_peer)
 {
 	struct ethhdr *ethernet = context_bytes(context, 0, sizeof(*ethernet));
 	__u32 interface = context_interface(context);
@@ -267,9 +267,16 @@ static __always_inline bool context_has_tag_aside(struct packet_context *context
 	return false;
 }
 
+/* XDP's own way to a veth's other end has no queue between them either. */
+static __always_inline bool context_has_peer(__u32 interface)
+{
+	return false;
+}
+
 /* Sends the packet out of `interface` between the given link addresses. Negative: not done, nothing written. */
 static __always_inline int context_redirect(struct packet_context *context, __u32 interface,
-					    const __u8 *source, const __u8 *destination)
+					    const __u8 *source, const __u8 *destination,
+					    bool to_peer)
 {
 	struct ethhdr *ethernet = context_bytes(context, 0, sizeof(*ethernet));
 

@@ -35,9 +35,9 @@ static __always_inline __u16 forward_size(struct packet_context *context,
 }
 
 /*
- * Asks the kernel, or what it said a moment ago. look_up: complete but for the size. Returns BPF_FIB_LKUP_RET_*.
+ * Asks the kernel, or what it said a moment ago. look_up: complete but for the size. Sets scratch->to_peer. Returns BPF_FIB_LKUP_RET_*.
  */
-static __always_inline long next_hop_ask(struct packet_context *context,
+static __always_inline long next_hop_ask(struct packet_context *context, struct scratch *scratch,
 					 struct bpf_fib_lookup *look_up, __u16 size)
 {
 	struct remembered_next_hop *place = NULL;
@@ -46,15 +46,21 @@ static __always_inline long next_hop_ask(struct packet_context *context,
 
 	if (next_hop_memory) {
 		now = bpf_ktime_get_coarse_ns();
-		if (next_hop_recall(look_up, size, now, &place))
+		if (next_hop_recall(look_up, size, now, &place)) {
+			scratch->to_peer = place->to_peer;
 			return BPF_FIB_LKUP_RET_SUCCESS;
+		}
 		if (place)
 			next_hop_note(place, look_up);
 	}
 	look_up->tot_len = size;
 	result = bpf_fib_lookup(context, look_up, sizeof(*look_up), 0);
-	if (place && result == BPF_FIB_LKUP_RET_SUCCESS)
-		next_hop_remember(place, look_up, now);
+	scratch->to_peer = 0;
+	if (result != BPF_FIB_LKUP_RET_SUCCESS)
+		return result;
+	scratch->to_peer = context_has_peer(look_up->ifindex);
+	if (place)
+		next_hop_remember(place, look_up, scratch->to_peer, now);
 	return result;
 }
 
@@ -96,7 +102,7 @@ __noinline int next_hop_find(struct packet_context *context)
 		}
 	}
 
-	result = next_hop_ask(context, look_up, forward_size(context, packet));
+	result = next_hop_ask(context, scratch, look_up, forward_size(context, packet));
 	scratch->interface = look_up->ifindex;
 	switch (result) {
 	case BPF_FIB_LKUP_RET_SUCCESS:
@@ -157,7 +163,8 @@ __noinline int forward_packet(struct packet_context *context, __u32 hop)
 		err = context_redirect_neighbour(context, scratch->interface, &scratch->next_hop);
 	else
 		err = context_redirect(context, scratch->interface, scratch->next_hop.smac,
-				       scratch->next_hop.dmac);
+				       scratch->next_hop.dmac,
+				       scratch->to_peer && !scratch->egress);
 	if (err < 0)
 		return err;
 	scratch->verdict = err;

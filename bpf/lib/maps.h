@@ -158,7 +158,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
+	__uint(max_entries, REDIRECT_DEVICES_MAX);
 	__type(key, __u32);
 	__type(value, struct redirect_device);
 	__uint(pinning, LIBBPF_PIN_BY_NAME);

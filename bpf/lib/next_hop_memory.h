@@ -26,7 +26,7 @@ struct remembered_next_hop {
 	__u64 asked_nanoseconds; /* coarse clock */
 	__u16 mtu;
 	__u8 link_addresses[2 * ETH_ALEN]; /* source, destination */
-	__u16 reserved;
+	__u16 to_peer;			   /* as in struct scratch */
 };
 
 struct {
@@ -87,10 +87,12 @@ static __always_inline void next_hop_note(struct remembered_next_hop *place,
 		place->question[i] = word[i];
 }
 
-/* The kernel's complete answer. */
+/* The kernel's complete answer, and what follows from it for the interface. */
 static __always_inline void next_hop_remember(struct remembered_next_hop *place,
-					      const struct bpf_fib_lookup *answer, __u64 now)
+					      const struct bpf_fib_lookup *answer, __u16 to_peer,
+					      __u64 now)
 {
+	place->to_peer = to_peer;
 	place->interface = answer->ifindex;
 	place->asked_nanoseconds = now;
 	__builtin_memcpy(place->link_addresses, answer->smac, ETH_ALEN);

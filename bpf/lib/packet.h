@@ -97,6 +97,7 @@ struct scratch {
 	__u8 options[64]; /* of an IPv4 header */
 	__u32 option_position;
 	__u32 interface; /* of the next hop */
+	__u32 to_peer; /* 1: the next hop is beyond the other end of that interface, which may be given packets directly */
 	struct answer answer;
 	__u32 verdict; /* of a packet that was sent on, as the sending helper gave it */
 	__u32 egress;  /* 1: the packet is on its way out of this machine */

@@ -362,7 +362,10 @@ __noinline int tcp_write_end(struct packet_context *context)
 static __always_inline __u32 tcp_send_back(struct packet_context *context, struct scratch *scratch,
 					   __u32 outcome)
 {
-	int result = scratch->egress ? context_turn_round(context) : context_send_back(context);
+	int result =
+		scratch->egress
+			? context_turn_round(context)
+			: context_send_back(context, context_has_peer(context_interface(context)));
 
 	if (result < 0)
 		return OUTCOME_drop_rewrite_failed;

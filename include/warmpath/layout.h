@@ -340,11 +340,16 @@ struct fragment {
 };
 _Static_assert(sizeof(struct fragment) == 48, "layout");
 
-/* Hash `redirect_devices`, key: interface index: where XDP may redirect to (native XDP, plain Ethernet). Others get
- * their packets through the kernel's own forwarding. */
+/*
+ * Hash `redirect_devices`, key: interface index. What is missing here gets its packets from XDP through the kernel's own forwarding, and from tc
+ * through the interface's queue.
+ */
 struct redirect_device {
-	__u32 usable;
+	__u16 usable; /* 1: XDP may redirect to it (native XDP, plain Ethernet) */
+	__u16 peer; /* 1: a veth; tc may give packets to its other end, in another namespace, without its queue between them */
 };
+_Static_assert(sizeof(struct redirect_device) == 4, "layout");
+#define REDIRECT_DEVICES_MAX 1024
 
 /* --- load, requests, placements -------------------------------------------------------------------------- */
 

@@ -21,6 +21,7 @@
 #include "agent/datapath_time.h"
 #include "agent/metrics.h"
 #include "agent/reconcile.h"
+#include "agent/redirect.h"
 #include "agent/reported_load.h"
 #include "agent/slow_start.h"
 #include "lib/log.h"
@@ -254,6 +255,10 @@ static void on_settled(uv_timer_t *timer)
 	agent->events = 0;
 	if (events & NETLINK_EVENT_LINK)
 		attachments_refresh(&agent->attachments);
+	else if (events & NETLINK_EVENT_QUEUE)
+		redirect_refresh(&agent->attachments);
+	if (!(events & ~NETLINK_EVENT_QUEUE))
+		return;
 	neighbours_refresh(&agent->neighbours, &agent->routing);
 	agent_refresh_warnings(agent);
 }

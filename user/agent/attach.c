@@ -317,6 +317,7 @@ void attachments_restore(struct attachments *attachments, const struct attachmen
 	struct error error;
 	unsigned int i = 0;
 
+	attachments->redirect_peer = before->redirect_peer;
 	while (i < attachments->count) {
 		struct attachment *attachment = &attachments->item[i];
 		const struct attachment *former = NULL;
@@ -350,6 +351,7 @@ int attachments_configure(struct attachments *attachments, const struct config *
 	unsigned int i;
 	int result = 0;
 
+	attachments->redirect_peer = config->redirect_peer;
 	for (i = 0; i < config->interface_count; i++) {
 		const struct config_interface *interface = &config->interfaces[i];
 		enum attach_mode mode = interface->mode;

@@ -39,6 +39,7 @@ struct attachment {
 	bool dispatched; /* XDP through libxdp's dispatcher, with other programs */
 	__u32 program_id;
 	bool redirect_target; /* XDP of other interfaces may redirect to it */
+	bool redirect_peer;   /* tc of other interfaces may give packets to its other end */
 	struct error problem; /* why it is not attached; empty if it is */
 };
 
@@ -47,8 +48,9 @@ struct attachments {
 	const struct pins *pins;
 	struct netlink *netlink;
 	char run_directory
-		[128]; /* of files that end with the machine: that of the control socket */
-	bool force;    /* replace programs that are not ours */
+		[128];	    /* of files that end with the machine: that of the control socket */
+	bool force;	    /* replace programs that are not ours */
+	bool redirect_peer; /* of the configuration */
 	struct attachment item[ATTACHMENTS_MAX];
 	unsigned int count;
 };

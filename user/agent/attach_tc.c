@@ -15,6 +15,9 @@
 #define FILTER_PRIORITY_HANDOFF 11 /* behind the router, which marks what the handoff takes */
 #define FILTER_HANDLE		0x77
 
+#define TCX_EGRESS \
+	47 /* BPF_TCX_EGRESS of enum bpf_attach_type, Linux 6.6, for builds on older kernels */
+
 static const char *direction_name(enum bpf_tc_attach_point direction)
 {
 	return direction == BPF_TC_INGRESS ? "ingress" : "egress";
@@ -43,6 +46,19 @@ static bool is_ours_in(const struct datapath *datapath, int index,
 	__u32 program = program_at_our_place(index, direction, priority);
 
 	return program && program_is_ours(datapath, program);
+}
+
+bool egress_is_watched(const struct datapath *datapath, struct netlink *netlink, int index)
+{
+	int ours = is_ours_in(datapath, index, BPF_TC_EGRESS, FILTER_PRIORITY);
+	int filters =
+		netlink_count_filters(netlink, index, TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS));
+	__u32 programs = 0;
+
+	/* kernels before 6.6 know no tcx, and refuse to say */
+	if (bpf_prog_query(index, TCX_EGRESS, 0, NULL, NULL, &programs) && errno == ENOSPC)
+		programs = 1;
+	return filters != ours || programs > 0;
 }
 
 bool attach_tc_is_ours(const struct datapath *datapath, int index)

@@ -31,6 +31,11 @@ int detach_tc(const struct datapath *datapath, struct netlink *netlink,
 int attach_companions(const struct datapath *datapath, struct attachment *attachment, bool force,
 		      struct error *error);
 
+/*
+ * Whether something of others sees what is sent out of the interface: a tc filter, or a tcx program. Also if that cannot be found out.
+ */
+bool egress_is_watched(const struct datapath *datapath, struct netlink *netlink, int index);
+
 /* Whether all, or any, of them are on the interface. */
 bool companions_are_complete(const struct datapath *datapath, int index);
 bool companions_are_ours(const struct datapath *datapath, int index);

@@ -19,13 +19,13 @@
 
 static json_t *interface_json(const struct attachment *attachment)
 {
-	json_t *interface =
-		json_pack("{s:s, s:s, s:s, s:b, s:s, s:i, s:b, s:b}", "name", attachment->name,
-			  "mode", schema_word(choices_attach_mode, attachment->wanted), "attached",
-			  attached_kind_name(attachment->kind), "dispatcher",
-			  attachment->dispatched, "driver", attachment->driver, "program_id",
-			  (int)attachment->program_id, "redirect_target",
-			  attachment->redirect_target, "configured", !attachment->by_command);
+	json_t *interface = json_pack(
+		"{s:s, s:s, s:s, s:b, s:s, s:i, s:b, s:b, s:b}", "name", attachment->name, "mode",
+		schema_word(choices_attach_mode, attachment->wanted), "attached",
+		attached_kind_name(attachment->kind), "dispatcher", attachment->dispatched,
+		"driver", attachment->driver, "program_id", (int)attachment->program_id,
+		"redirect_target", attachment->redirect_target, "redirect_peer",
+		attachment->redirect_peer, "configured", !attachment->by_command);
 
 	if (!attachment->index)
 		json_object_set_new(interface, "problem",

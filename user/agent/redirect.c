@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/attach_tc.h"
 #include "lib/device.h"
 #include "lib/log.h"
 
@@ -33,32 +34,113 @@ static bool is_redirect_target(const struct attachments *attachments,
 	       !driver_has_partial_checksums(attachment->driver);
 }
 
+/* What the map is to hold. */
+struct targets {
+	struct {
+		__u32 index;
+		struct redirect_device device;
+	} item[REDIRECT_DEVICES_MAX];
+	unsigned int count;
+};
+
+static struct redirect_device *find_target(struct targets *targets, __u32 index)
+{
+	unsigned int i;
+
+	for (i = 0; i < targets->count; i++) {
+		if (targets->item[i].index == index)
+			return &targets->item[i].device;
+	}
+	return NULL;
+}
+
+/* The entry for `index`, made if need be. NULL: the map has no more room, and the interface's queue will do. */
+static struct redirect_device *need_target(struct targets *targets, __u32 index)
+{
+	struct redirect_device *device = find_target(targets, index);
+
+	if (device || targets->count == REDIRECT_DEVICES_MAX)
+		return device;
+	targets->item[targets->count].index = index;
+	return &targets->item[targets->count++].device;
+}
+
+static void on_link(void *context, const struct link_info *link)
+{
+	struct redirect_device *device;
+
+	if (!link->veth_across || !link->queueless || !link->up)
+		return;
+	device = need_target(context, link->index);
+	if (device)
+		device->peer = 1;
+}
+
+/*
+ * A packet that is given to the other end of a veth passes by what is on this end's way out. So only where nothing is there: no queueing discipline, no
+ * filter of others. The other end's namespace cannot be looked into from here: there, what a packet meets first is tc, not XDP.
+ */
+static void find_peers(const struct attachments *attachments, struct targets *targets)
+{
+	bool any_tc = false;
+	unsigned int i;
+	int result;
+
+	for (i = 0; i < attachments->count; i++)
+		any_tc |= attachments->item[i].kind == ATTACHED_TC;
+	if (!any_tc || !attachments->redirect_peer || attachments->datapath->role != ROLE_ROUTER ||
+	    attachments->datapath->shape != SHAPE_INLINE)
+		return;
+	result = netlink_each_link(attachments->netlink, on_link, targets);
+	if (result)
+		log_warning("the interfaces cannot be listed: %s", strerror(-result));
+	for (i = 0; i < targets->count; i++) {
+		if (egress_is_watched(attachments->datapath, attachments->netlink,
+				      (int)targets->item[i].index))
+			targets->item[i].device.peer = 0;
+	}
+}
+
+/* Takes out of the map what is not to be in it. */
+static void remove_stale(int map, struct targets *targets)
+{
+	__u32 key = 0, stale[REDIRECT_DEVICES_MAX], *previous = NULL;
+	unsigned int i, count = 0;
+
+	while (count < REDIRECT_DEVICES_MAX && bpf_map_get_next_key(map, previous, &key) == 0) {
+		previous = &key;
+		if (!find_target(targets, key))
+			stale[count++] = key;
+	}
+	for (i = 0; i < count; i++)
+		bpf_map_delete_elem(map, &stale[i]);
+}
+
 void redirect_refresh(struct attachments *attachments)
 {
 	int map = attachments->datapath->redirect_devices;
-	const struct redirect_device device = {.usable = 1};
-	__u32 key = 0, stale[ATTACHMENTS_MAX], *previous = NULL;
-	unsigned int i, stale_count = 0;
+	struct targets targets = {0};
+	unsigned int i;
 
-	for (i = 0; i < attachments->count; i++)
-		attachments->item[i].redirect_target =
-			is_redirect_target(attachments, &attachments->item[i]);
-
-	while (stale_count < ATTACHMENTS_MAX && bpf_map_get_next_key(map, previous, &key) == 0) {
-		previous = &key;
-		for (i = 0; i < attachments->count; i++) {
-			if (attachments->item[i].index == (int)key &&
-			    attachments->item[i].redirect_target)
-				break;
-		}
-		if (i == attachments->count)
-			stale[stale_count++] = key;
-	}
-	for (i = 0; i < stale_count; i++)
-		bpf_map_delete_elem(map, &stale[i]);
+	find_peers(attachments, &targets);
 	for (i = 0; i < attachments->count; i++) {
-		if (attachments->item[i].redirect_target &&
-		    bpf_map_update_elem(map, &attachments->item[i].index, &device, BPF_ANY))
+		struct attachment *attachment = &attachments->item[i];
+		struct redirect_device *device;
+
+		attachment->redirect_target = is_redirect_target(attachments, attachment);
+		device = attachment->redirect_target ? need_target(&targets, attachment->index)
+						     : find_target(&targets, attachment->index);
+		if (device)
+			device->usable = attachment->redirect_target;
+		attachment->redirect_peer = device && device->peer;
+	}
+	remove_stale(map, &targets);
+	for (i = 0; i < targets.count; i++) {
+		const struct redirect_device *device = &targets.item[i].device;
+
+		if (!device->usable && !device->peer)
+			bpf_map_delete_elem(map, &targets.item[i].index);
+		else if (bpf_map_update_elem(map, &targets.item[i].index, device, BPF_ANY))
 			log_warning("map redirect_devices cannot be written: %s", strerror(errno));
 	}
 }

@@ -218,6 +218,7 @@ struct config {
 	enum log_level log_level;
 	enum agent_role role;
 	enum deployment_shape shape;
+	bool redirect_peer;
 	struct config_handoff handoff;
 	struct config_limits limits;
 	struct config_trace trace;

@@ -47,6 +47,11 @@ const struct schema_key config_schema[] = {
 	 AT(config, shape),
 	 .description = "whether the replicas are other machines or run on this one"},
 
+	{.path = "redirect_peer",
+	 .kind = SCHEMA_FLAG,
+	 AT(config, redirect_peer),
+	 .description = "whether tc gives packets to the other end of a veth without its queue"},
+
 	{.path = "handoff",
 	 .kind = SCHEMA_SECTION,
 	 .description = "what routers and replicas share to hand connections over"},

@@ -20,8 +20,8 @@
 
 int netlink_open(struct netlink *netlink)
 {
-	static const int groups[] = {RTNLGRP_LINK, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
-				     RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR};
+	static const int groups[] = {RTNLGRP_LINK,	  RTNLGRP_IPV4_ROUTE,  RTNLGRP_IPV6_ROUTE,
+				     RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR, RTNLGRP_TC};
 	/* The kernel answers at once; should an answer ever be lost, the agent must not hang on it. */
 	const struct timeval patience = {.tv_sec = 2};
 	unsigned int i;
@@ -127,6 +127,18 @@ struct link_walk {
 	void *context;
 };
 
+static bool link_is_veth(const struct nlattr *information)
+{
+	const struct nlattr *attribute;
+
+	mnl_attr_for_each_nested(attribute, information)
+	{
+		if (mnl_attr_get_type(attribute) == IFLA_INFO_KIND)
+			return strcmp(mnl_attr_get_str(attribute), "veth") == 0;
+	}
+	return false;
+}
+
 static int on_link(const struct nlmsghdr *message, void *context)
 {
 	const struct ifinfomsg *header = mnl_nlmsg_get_payload(message);
@@ -137,14 +149,30 @@ static int on_link(const struct nlmsghdr *message, void *context)
 		.up = header->ifi_flags & IFF_UP,
 	};
 	const struct nlattr *attribute;
+	bool veth = false, across = false;
 
 	if (message->nlmsg_type != RTM_NEWLINK)
 		return MNL_CB_OK;
 	mnl_attr_for_each(attribute, message, sizeof(*header))
 	{
-		if (mnl_attr_get_type(attribute) == IFLA_IFNAME)
+		switch (mnl_attr_get_type(attribute)) {
+		case IFLA_IFNAME:
 			strncpy(link.name, mnl_attr_get_str(attribute), sizeof(link.name) - 1);
+			break;
+		case IFLA_QDISC:
+			link.queueless = strcmp(mnl_attr_get_str(attribute), "noqueue") == 0;
+			break;
+		case IFLA_LINK_NETNSID: /* there only if the other end's is not ours */
+			across = true;
+			break;
+		case IFLA_LINKINFO:
+			veth = link_is_veth(attribute);
+			break;
+		default:
+			break;
+		}
 	}
+	link.veth_across = veth && across;
 	walk->each(walk->context, &link);
 	return MNL_CB_OK;
 }
@@ -329,6 +357,12 @@ static int on_event(const struct nlmsghdr *message, void *context)
 	case RTM_DELADDR:
 		*about |= NETLINK_EVENT_ROUTE;
 		break;
+	case RTM_NEWQDISC:
+	case RTM_DELQDISC:
+	case RTM_NEWTFILTER:
+	case RTM_DELTFILTER:
+		*about |= NETLINK_EVENT_QUEUE;
+		break;
 	default:
 		break;
 	}
@@ -346,7 +380,7 @@ unsigned int netlink_take_events(struct netlink *netlink)
 		if (length > 0) {
 			mnl_cb_run(buffer, length, 0, 0, on_event, &about);
 		} else if (length < 0 && errno == ENOBUFS) {
-			about |= NETLINK_EVENT_LINK | NETLINK_EVENT_ROUTE;
+			about |= NETLINK_EVENT_LINK | NETLINK_EVENT_ROUTE | NETLINK_EVENT_QUEUE;
 		} else {
 			return about;
 		}

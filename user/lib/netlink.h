@@ -16,7 +16,8 @@ struct mnl_socket;
 
 struct netlink {
 	struct mnl_socket *requests;
-	struct mnl_socket *events; /* links, addresses and routes that change */
+	struct mnl_socket *
+		events; /* links, addresses, routes, queueing disciplines and filters that change */
 	unsigned int sequence;
 };
 
@@ -29,6 +30,8 @@ struct link_info {
 	char name[IF_NAMESIZE];
 	uint16_t hardware_type; /* ARPHRD_* */
 	bool up;
+	bool veth_across; /* one end of a veth whose other end is in another network namespace */
+	bool queueless;	  /* has no queueing discipline: packets go to the driver at once */
 };
 
 /* Calls `each` for every link. 0 or a negative errno. */
@@ -69,6 +72,7 @@ int netlink_count_filters(struct netlink *netlink, int index, uint32_t parent);
 enum netlink_event {
 	NETLINK_EVENT_LINK = 1,
 	NETLINK_EVENT_ROUTE = 2, /* also addresses, which bring routes along */
+	NETLINK_EVENT_QUEUE = 4, /* queueing disciplines and tc filters */
 };
 
 /* The descriptor to wait on for events. */
