@@ -14,7 +14,8 @@
  * the first byte.
  *
  * Every step takes at least one byte, so a segment of up to HTTP_FOLLOW_STEPS bytes is followed to its end whatever is in it, chunks
- * of one byte included. A larger one (GRO beyond 64 KiB) is, too, unless it has more than that many lines and characters to look at.
+ * of one byte included. A larger one (GRO beyond 64 KiB) is, too, unless it has more than that many characters, or four times as many
+ * lines, to look at.
  *
  * Lost (HTTP_FOLLOW_GAVE_UP) means: the connection stays on its replica for good, and the load is released when the
  * client's next request comes (a client that does not pipeline has its answer then), at FIN, RST or timeout.
@@ -37,6 +38,8 @@ static inline long http_load_bytes(const void *context, __u32 offset, void *to, 
 #define HTTP_WINDOW_SIZE  256
 #define HTTP_WINDOW_CHUNK 64 /* loaded where a chunk's length is due: it has a few bytes */
 #define HTTP_FOLLOW_STEPS 65536
+#define HTTP_FOLLOW_A_STEP \
+	4 /* stretches: the loop calls a function for each step, which costs as much as reading a line */
 
 /*
  * Memory of one call: in a per-CPU array in the kernel. The follower is worked on here, for the same reason as in struct
@@ -279,29 +282,35 @@ static __always_inline __u32 http_follow_words(struct http_window *window, __u32
 {
 	struct http_follower *follower = &window->follower;
 	const __u8 *at = http_window_at(window, position);
-	__u32 state = follower->state, taken;
+	__u32 state = follower->state, taken = 0;
 
 	if (state == HTTP_FOLLOW_STATUS) {
-		if (follower->position || available < 16)
+		if (follower->position || available < 16 || !http_follow_status(follower, at))
 			return 0;
-		return http_follow_status(follower, at) ? 13 : 0;
-	}
-	if (state == HTTP_FOLLOW_LINE_START) {
+		taken = 13;
+		state = HTTP_FOLLOW_REASON;
+	} else if (state == HTTP_FOLLOW_LINE_START) {
+		if (available >= 2 && (__u16)http_word(at) == HTTP_CRLF) {
+			follower->state = http_follow_head_end(follower);
+			return 2;
+		}
 		if (available < 24 || *at <= ' ' || *at == ':')
 			return 0;
 		taken = http_follow_name(follower, at);
-		if (taken)
-			return taken;
-		follower->state = HTTP_FOLLOW_NAME_OTHER;
-		return http_follow_skip_name(window, position, available);
+		state = taken ? follower->state : HTTP_FOLLOW_NAME_OTHER;
+		follower->state = state;
 	}
+	/* what follows in the line, in the same stretch */
 	if (state == HTTP_FOLLOW_NAME_OTHER)
 		return http_follow_skip_name(window, position, available);
 	if (state == HTTP_FOLLOW_REASON || state == HTTP_FOLLOW_VALUE_OTHER)
-		return http_follow_skip(window, position, available, HTTP_FOLLOW_LINE_START);
+		return taken + http_follow_skip(window, position + taken, available - taken,
+						HTTP_FOLLOW_LINE_START);
 	if (state >= HTTP_FOLLOW_VALUE_LENGTH && state <= HTTP_FOLLOW_VALUE_CONNECTION)
-		return follower->position ? 0
-					  : http_follow_usual_value(window, position, available);
+		return follower->position
+			       ? 0
+			       : taken + http_follow_usual_value(window, position + taken,
+								 available - taken);
 	if (state == HTTP_FOLLOW_TRAILER)
 		return http_follow_skip(window, position, available, HTTP_FOLLOW_TRAILER_START);
 	if (state == HTTP_FOLLOW_CHUNK_EXTENSION) {
@@ -318,32 +327,49 @@ static __always_inline __u32 http_follow_words(struct http_window *window, __u32
 	return 0;
 }
 
-HTTP_STEP long http_step_follow(HTTP_UNUSED __u32 index, void *context)
+enum http_follow_progress {
+	HTTP_FOLLOW_ON = 0,
+	HTTP_FOLLOW_STOP = 1,	  /* nothing more is to be read of the segment */
+	HTTP_FOLLOW_BY_CHARACTER, /* the next byte has to be taken as a character */
+};
+
+/* Takes what can be taken at once. */
+static __always_inline enum http_follow_progress
+http_follow_stretch(struct http_following *following)
 {
-	struct http_following *following = context;
 	struct http_window *window = following->window;
 	struct http_follower *follower = &window->follower;
-	__u32 position = window->position, left = window->length - position, taken, available;
+	__u32 position = window->position, left = window->length - position, taken;
 
 	if (!left || follower->state >= HTTP_FOLLOW_DONE)
-		return 1;
+		return HTTP_FOLLOW_STOP;
 	taken = http_follow_count(follower, left);
 	if (taken) {
 		window->position = position + taken;
-		return 0;
+		return taken == left ? HTTP_FOLLOW_STOP : HTTP_FOLLOW_ON;
 	}
 	if (!http_fill_window(following)) {
 		follower->state = HTTP_FOLLOW_LOST;
-		return 1;
+		return HTTP_FOLLOW_STOP;
 	}
-	available = window->end - position;
-	taken = http_follow_words(window, position, available);
-	if (!taken) {
-		http_follow_character(follower, *http_window_at(window, position));
-		taken = 1;
-	}
+	taken = http_follow_words(window, position, window->end - position);
 	window->position = position + taken;
-	return 0;
+	return taken ? HTTP_FOLLOW_ON : HTTP_FOLLOW_BY_CHARACTER;
+}
+
+HTTP_STEP long http_step_follow(HTTP_UNUSED __u32 index, void *context)
+{
+	struct http_following *following = context;
+	enum http_follow_progress progress = HTTP_FOLLOW_ON;
+	struct http_window *window = following->window;
+
+	for (int i = 0; i < HTTP_FOLLOW_A_STEP && progress == HTTP_FOLLOW_ON; i++)
+		progress = http_follow_stretch(following);
+	if (progress != HTTP_FOLLOW_BY_CHARACTER)
+		return progress;
+	http_follow_character(&window->follower, *http_window_at(window, window->position));
+	window->position++;
+	return HTTP_FOLLOW_ON;
 }
 
 /* Bytes from next_sequence on did not come by: `missing` of them. Within a body they can be counted all the same. */

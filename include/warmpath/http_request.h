@@ -28,6 +28,8 @@
 
 /* Each step takes at least one byte of the buffer, or ends the scan. */
 #define HTTP_REQUEST_STEPS HTTP_HEAD_SIZE
+#define HTTP_REQUEST_A_STEP \
+	4 /* header lines: the loop calls a function for each step, which costs as much as reading a line */
 
 enum http_scan_state {
 	HTTP_SCAN_START,  /* empty lines, method */
@@ -41,7 +43,7 @@ enum http_scan_state {
 enum http_scan_result {
 	HTTP_SCAN_ON = 0,
 	HTTP_SCAN_STOP = 1, /* the scan has ended, or the buffer has */
-	HTTP_SCAN_TO_VALUE, /* the line goes on with a value: look at it in the same step */
+	HTTP_SCAN_TO_VALUE, /* the line goes on with a value: look at it at once */
 };
 
 static __always_inline long http_scan_end(struct http_head *head, enum http_verdict verdict)
@@ -269,23 +271,50 @@ static __always_inline long http_scan_value(struct http_reading *reading)
 	return HTTP_SCAN_ON;
 }
 
-HTTP_STEP long http_step_request(HTTP_UNUSED __u32 index, void *context)
+/* The request line, as far as it is there. */
+static __always_inline long http_scan_request_line(struct http_reading *reading)
 {
-	struct http_reading *reading = context;
+	struct http_scan *scan = &reading->head->scan;
+	long result = HTTP_SCAN_ON;
+
+	if (scan->state == HTTP_SCAN_START)
+		result = http_scan_start(reading);
+	if (scan->state == HTTP_SCAN_TARGET && result == HTTP_SCAN_ON)
+		result = http_scan_target(reading->head);
+	return result;
+}
+
+/* A header line, or the part of it that can be taken at once. */
+static __always_inline long http_scan_header_line(struct http_reading *reading)
+{
 	struct http_scan *scan = &reading->head->scan;
 	long result = HTTP_SCAN_TO_VALUE;
 
 	if (scan->position >= scan->length)
 		return HTTP_SCAN_STOP;
-	if (scan->state == HTTP_SCAN_START)
-		result = http_scan_start(reading);
-	else if (scan->state == HTTP_SCAN_TARGET)
-		result = http_scan_target(reading->head);
-	else if (scan->state == HTTP_SCAN_LINE)
+	if (scan->state == HTTP_SCAN_LINE)
 		result = http_scan_line(reading);
 	else if (scan->state == HTTP_SCAN_NAME)
 		result = http_scan_name(reading);
 	return result == HTTP_SCAN_TO_VALUE ? http_scan_value(reading) : result;
+}
+
+HTTP_STEP long http_step_request(HTTP_UNUSED __u32 index, void *context)
+{
+	struct http_reading *reading = context;
+	struct http_scan *scan = &reading->head->scan;
+	long result = HTTP_SCAN_ON;
+
+	if (scan->position >= scan->length)
+		return HTTP_SCAN_STOP;
+	if (scan->state < HTTP_SCAN_LINE) {
+		result = http_scan_request_line(reading);
+		if (scan->state < HTTP_SCAN_LINE)
+			return result;
+	}
+	for (int i = 0; i < HTTP_REQUEST_A_STEP && result == HTTP_SCAN_ON; i++)
+		result = http_scan_header_line(reading);
+	return result;
 }
 
 /* --- after the scan ------------------------------------------------------------------------------------------ */

@@ -121,36 +121,55 @@ static __always_inline __u64 http_mask(__u32 count)
 /* Searches 32 bytes. Returns the index of the first hit, 32 for none. */
 #define HTTP_SEARCH 32
 
+/*
+ * A number of which the verifier has to know nothing: so it walks on once from behind a search, and not once for each word that the hit may
+ * be in. unknown: any number that was loaded.
+ */
+static __always_inline __u32 http_forget(__u32 number, __u32 unknown)
+{
+	number += unknown;
+	WARMPATH_BARRIER(number);
+	return number - unknown;
+}
+
 static __always_inline __u32 http_search_below(const __u8 *at, __u8 limit)
 {
-	__u64 hits;
+	__u64 first = http_word(at), hits = http_below(first, limit);
+	__u32 before = 0;
 
-	hits = http_below(http_word(at), limit);
-	if (hits)
-		return http_first(hits);
-	hits = http_below(http_word(at + 8), limit);
-	if (hits)
-		return 8 + http_first(hits);
-	hits = http_below(http_word(at + 16), limit);
-	if (hits)
-		return 16 + http_first(hits);
-	return 24 + http_first(http_below(http_word(at + 24), limit));
+	if (!hits) {
+		before = 8;
+		hits = http_below(http_word(at + 8), limit);
+	}
+	if (!hits) {
+		before = 16;
+		hits = http_below(http_word(at + 16), limit);
+	}
+	if (!hits) {
+		before = 24;
+		hits = http_below(http_word(at + 24), limit);
+	}
+	return http_forget(before + http_first(hits), first);
 }
 
 static __always_inline __u32 http_search_name_end(const __u8 *at)
 {
-	__u64 hits;
+	__u64 first = http_word(at), hits = http_name_end(first);
+	__u32 before = 0;
 
-	hits = http_name_end(http_word(at));
-	if (hits)
-		return http_first(hits);
-	hits = http_name_end(http_word(at + 8));
-	if (hits)
-		return 8 + http_first(hits);
-	hits = http_name_end(http_word(at + 16));
-	if (hits)
-		return 16 + http_first(hits);
-	return 24 + http_first(http_name_end(http_word(at + 24)));
+	if (!hits) {
+		before = 8;
+		hits = http_name_end(http_word(at + 8));
+	}
+	if (!hits) {
+		before = 16;
+		hits = http_name_end(http_word(at + 16));
+	}
+	if (!hits) {
+		before = 24;
+		hits = http_name_end(http_word(at + 24));
+	}
+	return http_forget(before + http_first(hits), first);
 }
 
 /* Bytes from `low` to `high` in a word without bit 7s; exact for all eight. */

@@ -346,24 +346,26 @@ static void many_chunks(void **state)
 	}
 }
 
-/* A segment of more steps than are taken is given up, not misread. */
+/* A segment of more steps than are taken is given up, not misread: each of these tabs is one. */
 static void too_many_steps(void **state)
 {
-	const char head[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-	static char segment[3 * HTTP_FOLLOW_STEPS];
-	struct http_follower follower;
-	size_t length = 0;
+	const char head[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;";
+	const char rest[] = "\r\nx\r\n0\r\n\r\n";
+	static char segment[HTTP_FOLLOW_STEPS + sizeof(rest) - 1];
+	const size_t fitting = HTTP_FOLLOW_STEPS - 10;
 
 	(void)state;
-	while (length + 6 <= sizeof(segment)) {
-		memcpy(segment + length, "1\r\nx\r\n", 6);
-		length += 6;
+	for (size_t tabs = fitting; tabs <= HTTP_FOLLOW_STEPS; tabs += 10) {
+		struct http_follower follower;
+
+		memset(segment, '\t', tabs);
+		memcpy(segment + tabs, rest, sizeof(rest) - 1);
+		http_follow_answer(&follower, 0, SEQUENCE);
+		feed(&follower, head, 0, sizeof(head) - 1);
+		assert_int_equal(http_follow(&follower, &window, segment, 0,
+					     tabs + sizeof(rest) - 1, sequence(sizeof(head) - 1)),
+				 tabs == fitting ? HTTP_FOLLOW_COMPLETE : HTTP_FOLLOW_GAVE_UP);
 	}
-	http_follow_answer(&follower, 0, SEQUENCE);
-	feed(&follower, head, 0, sizeof(head) - 1);
-	assert_int_equal(
-		http_follow(&follower, &window, segment, 0, length, sequence(sizeof(head) - 1)),
-		HTTP_FOLLOW_GAVE_UP);
 }
 
 /* What a request says about its answer. */
