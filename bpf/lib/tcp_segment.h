@@ -115,13 +115,22 @@ __noinline int tcp_read_options(struct packet_context *context)
 {
 	struct scratch *scratch = scratch_get();
 	struct tcp_space *space = tcp_space_get();
+	const __u32 *options;
 	__u32 length;
 	int err;
 
 	if (!context || !scratch || !space)
 		return -ENOENT;
 	length = scratch->packet.transport_length - TCP_HEADER_LENGTH;
-	if (length > 0) {
+	options = length == TCP_TIMESTAMPS_LENGTH
+			  ? context_bytes(context,
+					  scratch->packet.transport_offset + TCP_HEADER_LENGTH,
+					  TCP_TIMESTAMPS_LENGTH)
+			  : NULL;
+	if (options) {
+		for (int i = 0; i < TCP_TIMESTAMPS_LENGTH / 4; i++)
+			((__u32 *)space->options.bytes)[i] = options[i];
+	} else if (length > 0) {
 		if (!warmpath_size_within(&length, TCP_OPTIONS_MAX))
 			return -EINVAL;
 		if (context_load(context, scratch->packet.transport_offset + TCP_HEADER_LENGTH,

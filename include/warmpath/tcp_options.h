@@ -69,6 +69,7 @@ static __always_inline __u32 tcp_option_word(const struct tcp_options_walk *walk
 	       tcp_option_byte(walk, offset + 2) << 8 | tcp_option_byte(walk, offset + 3);
 }
 
+#define TCP_TIMESTAMPS_LENGTH 12 /* of timestamps alone, with two fillers in front */
 #define TCP_OPTIONS_TIMESTAMPS_ALONE \
 	(TCP_OPTION_NOTHING << 24 | TCP_OPTION_NOTHING << 16 | TCP_OPTION_TIMESTAMPS << 8 | 10)
 
@@ -123,8 +124,11 @@ static __always_inline int tcp_options_read(struct tcp_options_walk *walk, __u32
 	walk->at = 0;
 	walk->length = length;
 	walk->result = 0;
+	if (length == 0)
+		return 0;
 	/* all that segments of most connections carry: two fillers, timestamps (RFC 7323, appendix A) */
-	if (length == 12 && tcp_option_word(walk, 0) == TCP_OPTIONS_TIMESTAMPS_ALONE) {
+	if (length == TCP_TIMESTAMPS_LENGTH &&
+	    tcp_option_word(walk, 0) == TCP_OPTIONS_TIMESTAMPS_ALONE) {
 		walk->found.timestamp_value = tcp_option_word(walk, 4);
 		walk->found.timestamp_echo = tcp_option_word(walk, 8);
 		walk->found.timestamps = 1;
