@@ -28,6 +28,7 @@ static __always_inline int call_request(struct decide_call *call)
 	state->request.prompt_tokens = call->prompt_tokens;
 	state->request.max_tokens = call->max_tokens;
 	state->request.anonymous = 0;
+	state->nanoseconds = bpf_ktime_get_coarse_ns();
 	err = request_open(call->service, ring, id, length);
 	if (!err)
 		call->decision = state->decision;

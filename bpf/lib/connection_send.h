@@ -147,7 +147,7 @@ static __always_inline void connection_note_segment(struct connection *entry,
 static __always_inline __u32 connection_claim(struct scratch *scratch, struct connection *entry,
 					      bool first)
 {
-	__u64 now = bpf_ktime_get_coarse_ns();
+	__u64 now = packet_now(scratch);
 	int claimed;
 
 	entry->seen_nanoseconds = now;
@@ -201,7 +201,7 @@ static __always_inline __u32 connection_deliver(struct packet_context *context,
 	address_copy(&scratch->translation.destination, &scratch->packet.destination);
 	scratch->translation.source_port = scratch->packet.source_port;
 	scratch->translation.destination_port = scratch->packet.destination_port;
-	entry->seen_nanoseconds = bpf_ktime_get_coarse_ns();
+	entry->seen_nanoseconds = packet_now(scratch);
 	connection_note_segment(entry, &space->segment);
 	if (connection_mark(context, &space->segment, entry, kind))
 		return OUTCOME_drop_rewrite_failed;

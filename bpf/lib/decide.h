@@ -118,7 +118,7 @@ static __always_inline void decide_repeat(__u32 times, long (*step)(__u32 index,
 #include <warmpath/decide.h>
 
 /*
- * Points a source at the service's tables and its state at the ring. The caller fills state->request.
+ * Points a source at the service's tables and its state at the ring. The caller fills state->request and state->nanoseconds.
  * 0; or -ENOENT if a table is missing (a fault of the agent).
  */
 static __always_inline int decide_open(struct decide_source *source, struct decide_state *state,
@@ -131,7 +131,6 @@ static __always_inline int decide_open(struct decide_source *source, struct deci
 	/* a connection that cannot move is nobody else's */
 	state->avoids = !state->request.pinned;
 	state->avoided = 0;
-	state->nanoseconds = bpf_ktime_get_coarse_ns();
 	source->placements = NULL;
 	source->sums = bpf_map_lookup_elem(&service_loads, &service_index);
 	source->points = bpf_map_lookup_elem(&ring_points, &slot);

@@ -190,13 +190,13 @@ __noinline int flow_remember(__u32 service, __u32 replica, __u32 state, __u32 po
 		.service = service,
 		.replica = replica,
 		.state = state,
-		.return_checked_nanoseconds = bpf_ktime_get_coarse_ns(),
 	};
 	int claimed = 0;
 
 	if (!scratch || !target)
 		return OUTCOME_drop_internal;
 	fresh.incarnation = target->incarnation;
+	fresh.return_checked_nanoseconds = packet_now(scratch);
 	scratch->translation.source_port = port;
 	if (return_flow_needed(scratch, service)) {
 		claimed = return_flow_claim(scratch, service, replica, port);
@@ -227,10 +227,9 @@ __noinline int flow_remember(__u32 service, __u32 replica, __u32 state, __u32 po
 }
 
 /* Was the return entry of the flow seen to be there within the last second? */
-static __always_inline bool flow_is_fresh(const struct flow *flow)
+static __always_inline bool flow_is_fresh(struct scratch *scratch, const struct flow *flow)
 {
-	return bpf_ktime_get_coarse_ns() - flow->return_checked_nanoseconds <
-	       FLOW_CHECK_NANOSECONDS;
+	return packet_now(scratch) - flow->return_checked_nanoseconds < FLOW_CHECK_NANOSECONDS;
 }
 
 /* Takes the flags of a segment into the state of its connection. side: FLOW_FIN_FROM_*. Returns true if that ended it. */

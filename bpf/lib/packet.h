@@ -99,8 +99,9 @@ struct scratch {
 	__u32 interface; /* of the next hop */
 	__u32 to_peer; /* 1: the next hop is beyond the other end of that interface, which may be given packets directly */
 	struct answer answer;
-	__u32 verdict; /* of a packet that was sent on, as the sending helper gave it */
-	__u32 egress;  /* 1: the packet is on its way out of this machine */
+	__u32 verdict;	   /* of a packet that was sent on, as the sending helper gave it */
+	__u32 egress;	   /* 1: the packet is on its way out of this machine */
+	__u64 nanoseconds; /* packet_now() has said so; 0: it has not been asked */
 };
 
 struct {
@@ -115,6 +116,16 @@ static __always_inline struct scratch *scratch_get(void)
 	__u32 first = 0;
 
 	return bpf_map_lookup_elem(&scratch_space, &first);
+}
+
+/*
+ * The coarse monotonic clock, read once for each packet: where it is asked first. To be forgotten (nanoseconds = 0) when a packet comes in.
+ */
+static __always_inline __u64 packet_now(struct scratch *scratch)
+{
+	if (!scratch->nanoseconds)
+		scratch->nanoseconds = bpf_ktime_get_coarse_ns();
+	return scratch->nanoseconds;
 }
 
 static __always_inline void address_copy(struct address *to, const struct address *from)

@@ -163,7 +163,7 @@ static __always_inline __u32 request_by_offset(struct packet_context *context,
 	if (outcome == OUTCOME_COUNT) {
 		flow = bpf_map_lookup_elem(&flows, &scratch->flow_key);
 		if (flow && flow->replica == slot && flow->service == request->service_index &&
-		    flow_is_fresh(flow))
+		    flow_is_fresh(scratch, flow))
 			scratch->translation.source_port = flow->translated_port;
 		else
 			outcome = flow_remember(request->service_index, slot, FLOW_DATAGRAMS,
@@ -181,10 +181,10 @@ static __always_inline __u32 request_by_offset(struct packet_context *context,
  * May a packet of this flow go on to the flow's replica? A new connection (SYN) and a datagram only as long as that keeps its flows; a
  * segment of an old connection in any case, as no other replica knows it.
  */
-static __always_inline bool request_keeps_replica(const struct packet *packet,
-						  const struct flow *flow,
+static __always_inline bool request_keeps_replica(struct scratch *scratch, const struct flow *flow,
 						  const struct route_request *request)
 {
+	const struct packet *packet = &scratch->packet;
 	const struct replica *replica;
 	__u64 idle;
 
@@ -194,7 +194,7 @@ static __always_inline bool request_keeps_replica(const struct packet *packet,
 	if (!replica || replica->service != request->service_index)
 		return false;
 	if (packet->protocol == IPPROTO_UDP) {
-		idle = bpf_ktime_get_coarse_ns() - flow->return_checked_nanoseconds;
+		idle = packet_now(scratch) - flow->return_checked_nanoseconds;
 		return replica_keeps_flows(replica) &&
 		       idle < request->service->request_timeout_milliseconds * 1000000ULL;
 	}
@@ -224,7 +224,7 @@ static __always_inline __u32 request_by_address(struct packet_context *context,
 {
 	const struct packet *packet = &scratch->packet;
 	struct flow *flow = bpf_map_lookup_elem(&flows, &scratch->flow_key);
-	bool keep = flow && request_keeps_replica(packet, flow, request), decided = false;
+	bool keep = flow && request_keeps_replica(scratch, flow, request), decided = false;
 	__be16 port = packet->source_port;
 	__u32 outcome, slot, hop, state;
 
@@ -250,7 +250,7 @@ static __always_inline __u32 request_by_address(struct packet_context *context,
 
 	outcome = request_find_way(context, scratch, slot, &hop);
 	if (outcome == OUTCOME_COUNT) {
-		if (keep && flow_is_fresh(flow))
+		if (keep && flow_is_fresh(scratch, flow))
 			scratch->translation.source_port = port;
 		else
 			outcome = flow_remember(request->service_index, slot, state, port);

@@ -252,7 +252,7 @@ __noinline int request_write(struct open_request *kept, __u32 service, __u32 las
 	request.remembered = !state->request.anonymous;
 	request.traced = state->traced;
 	request.id_hash = state->request.id_hash;
-	request.decided_nanoseconds = bpf_ktime_get_coarse_ns();
+	request.decided_nanoseconds = state->nanoseconds;
 	if (kept && request_write_again(kept, &request))
 		return 0;
 	err = bpf_map_update_elem(&requests, key, &request, BPF_NOEXIST);
@@ -274,12 +274,13 @@ __noinline int request_trace(__u32 service, const struct ring_header *ring,
 
 	if (!key || !state || !ring || !id)
 		return -ENOENT;
-	event_emit_decision(state, ring, service, key, id, id_length, bpf_ktime_get_coarse_ns());
+	event_emit_decision(state, ring, service, key, id, id_length, state->nanoseconds);
 	return 0;
 }
 
 /*
- * Decides on the request in decide_states and opens it under the key in request_keys. The answer is the decision in decide_states.
+ * Decides on the request in decide_states, at the time that stands there, and opens it under the key in request_keys. The answer is the
+ * decision in decide_states.
  *
  * id, id_length: for the trace; id_length is 0 if the request has no id.
  * 0; or -ENOENT if a map or table is missing (a fault of the agent).
@@ -303,7 +304,7 @@ static __always_inline int request_open(__u32 service, const struct ring_header 
 		return err;
 	if (state->decision.flags & DECISION_CONTENDED)
 		count(NOTE_note_decision_contended);
-	state->traced = events_take_turn(bpf_ktime_get_coarse_ns());
+	state->traced = events_take_turn(state->nanoseconds);
 	/* two CPUs may have begun with the same request at once: then the one that came first is superseded here */
 	if (request_write(kept, service, false) == -EEXIST) {
 		request_close(0, REPLICA_NONE, COMPLETION_SUPERSEDED, false);

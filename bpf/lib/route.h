@@ -109,6 +109,7 @@ static __always_inline __u32 route_request(struct packet_context *context, struc
 		state->request.pinned = 0;
 		route_sizes(context, &scratch->packet, request, &state->request);
 	}
+	state->nanoseconds = packet_now(scratch);
 	if (request_open(request->service_index, request->ring, &scratch->id,
 			 has_id ? scratch->id_length : 0))
 		return OUTCOME_drop_internal;

@@ -109,6 +109,7 @@ static __always_inline __u32 router_handle(struct packet_context *context, struc
 	int service;
 
 	scratch->egress = 0;
+	scratch->nanoseconds = 0;
 	if (result == PARSE_OTHER || !context_is_for_us(context))
 		return OUTCOME_not_ours;
 	if (result != PARSE_DONE)
@@ -142,6 +143,7 @@ static __always_inline __u32 router_handle_egress(struct packet_context *context
 		return OUTCOME_not_ours;
 	result = router_parse(context, packet);
 	scratch->egress = 1;
+	scratch->nanoseconds = 0;
 	if (result != PARSE_DONE)
 		return OUTCOME_not_ours;
 	if (packet->fragment == FRAGMENT_LATER)

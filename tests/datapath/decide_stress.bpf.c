@@ -127,6 +127,7 @@ int decide_stress(struct xdp_md *context)
 	state->request.prompt_tokens = 10 + (more >> 16) % 1500;
 	state->request.max_tokens = 20 + (dice >> 16) % 200;
 	state->request.anonymous = 0;
+	state->nanoseconds = bpf_ktime_get_coarse_ns();
 	if (request_open(SERVICE, ring, id, 0)) {
 		result->errors++;
 		return XDP_ABORTED;
