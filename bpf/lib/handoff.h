@@ -12,6 +12,7 @@
 #include <linux/errno.h>
 
 #include <warmpath/mark.h>
+#include <warmpath/rounds.h>
 
 #include "handoff_maps.h"
 #include "handoff_segment.h"
@@ -84,14 +85,39 @@ static __always_inline int handoff_follow(struct __sk_buff *skb,
 	return handoff_drop(HANDOFF_drop_early);
 }
 
-/* Resets the socket that is in the way, and sends the segment behind the reset. next: the byte that socket expects. */
-static __always_inline int handoff_replace(struct __sk_buff *skb,
-					   const struct handoff_segment *segment, __u32 next)
+/*
+ * What a START has left of its rounds; whoever gets it from here has nothing of them. They are in its tc_index: the way through an
+ * interface's queue leaves that alone, and nobody reads it of a packet that is delivered here. It is written where a segment comes in
+ * for the first time, whatever was there, and is 0 in what comes from a wire.
+ */
+static __always_inline __u16 handoff_rounds_left(struct __sk_buff *skb)
 {
-	if (mark_version(segment->mark) == MARK_VERSION_AGAIN)
+	__u16 rounds = skb->tc_index;
+
+	skb->tc_index = 0;
+	return rounds;
+}
+
+/* The reset has gone before the segment, and the socket is still there. rounds: what the segment has left. */
+static __always_inline int handoff_await(struct __sk_buff *skb,
+					 const struct handoff_segment *segment,
+					 const struct handoff_socket *stale, __u16 rounds)
+{
+	/* one without a lock has ignored the reset, and always will */
+	if (!stale->has_lock || !rounds_take(&rounds, bpf_ktime_get_ns()))
 		return handoff_drop(HANDOFF_drop_stale_remains);
-	if (handoff_send_reset(skb, segment, next))
+	skb->tc_index = rounds;
+	return handoff_again(skb, segment, HANDOFF_stale_awaited);
+}
+
+/* Resets the socket that is in the way, and sends the segment behind the reset. */
+static __always_inline int handoff_replace(struct __sk_buff *skb,
+					   const struct handoff_segment *segment,
+					   const struct handoff_socket *stale)
+{
+	if (handoff_send_reset(skb, segment, stale->next))
 		return handoff_drop(HANDOFF_drop_rewrite_failed);
+	skb->tc_index = rounds_begin(bpf_ktime_get_ns());
 	return handoff_again(skb, segment, HANDOFF_stale_reset);
 }
 
@@ -161,6 +187,7 @@ static __always_inline int handoff_handle(struct __sk_buff *skb)
 	bool start, forged = false;
 	struct bpf_sock *socket;
 	__u32 size, version;
+	__u16 rounds;
 	int result;
 
 	result = handoff_read(skb, &segment);
@@ -188,11 +215,14 @@ static __always_inline int handoff_handle(struct __sk_buff *skb)
 		return handoff_follow(
 			skb, &segment,
 			found.kind == SOCKET_FITS_LATER || found.kind == SOCKET_FITS_FIRST, forged);
+	rounds = handoff_rounds_left(skb);
 	if (found.kind == SOCKET_FITS_FIRST)
 		return handoff_pass(skb, &segment, HANDOFF_repeated);
 	if (found.kind == SOCKET_NONE)
 		return handoff_to_listener(skb, &segment);
-	return handoff_replace(skb, &segment, found.next);
+	if (version == MARK_VERSION_AGAIN)
+		return handoff_await(skb, &segment, &found, rounds);
+	return handoff_replace(skb, &segment, &found);
 }
 
 #endif /* WARMPATH_BPF_HANDOFF_H */

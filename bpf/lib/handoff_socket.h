@@ -46,7 +46,8 @@ enum handoff_socket_kind {
 
 struct handoff_socket {
 	enum handoff_socket_kind kind;
-	__u32 next; /* SOCKET_STALE: the sequence number it expects */
+	__u32 next;    /* the sequence number it expects */
+	bool has_lock; /* what it is sent may have to wait for its server */
 };
 
 /* The segment's addresses and ports. Returns the size that says the family. */
@@ -125,6 +126,7 @@ static __always_inline void handoff_inspect(struct bpf_sock *socket,
 	if (!tcp)
 		return;
 	found->next = tcp->rcv_nxt;
+	found->has_lock = true;
 	/* what it has received since began here (RFC 4898, tcpEStatsAppHCThruOctetsReceived) */
 	first = tcp->rcv_nxt - (__u32)tcp->bytes_received;
 	if (first == subject->sequence)

@@ -20,7 +20,7 @@
 	X(drop_early,                                                                              \
 	  "a later segment whose connection still did not exist: the client repeats it")           \
 	X(drop_stale_remains,                                                                      \
-	  "an older socket was still there after a reset (tcp_rfc1337 must be 0)")                 \
+	  "an older socket was still there after a reset: in use, or tcp_rfc1337 is not 0")        \
 	X(drop_mark_forged,                                                                        \
 	  "a mark that was not made with this cluster's secret, or for another place")             \
 	X(drop_malformed, "a marked segment whose headers contradict themselves")                  \
@@ -31,7 +31,9 @@
 	X(refused_mptcp,                                                                           \
 	  "the listener is an MPTCP socket, which the kernel hands nothing over to")               \
 	X(refused_options, "sysctl has switched off TCP options that the router negotiated")       \
-	X(refused_memory, "the kernel had no memory for the connection")
+	X(refused_memory, "the kernel had no memory for the connection")                           \
+	X(stale_awaited,                                                                           \
+	  "an older socket was in use by its server when it was reset: the segment queued once more")
 
 enum handoff_counter {
 #define X(name, sentence) HANDOFF_##name,

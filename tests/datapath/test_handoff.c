@@ -14,7 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <warmpath/mark.h>
+#include <warmpath/rounds.h>
 
+#include "busy_socket.h"
 #include "dialogue.h"
 #include "expect.h"
 #include "group.h"
@@ -230,6 +232,80 @@ static void a_stale_socket_is_reset(void **unused)
 	close(fresh);
 }
 
+/* An old connection, and the first segment of a new one of the same addresses and ports. */
+static int open_old(struct packet_spec *later)
+{
+	struct packet_spec packet = replica_first_segment(++port);
+	int old;
+
+	replica_mark(&packet, 0, 0x9e);
+	*later = packet;
+	later->sequence += 0x10000000;
+	later->acknowledgement += 0x20000000;
+	replica_mark(later, 0, 0x9e);
+	old = expect_connection(&packet);
+	while (replica_reply(port, NOTHING) >= 0)
+		;
+	return old;
+}
+
+/* The reset waits for the lock of a socket that its server is using, and so does the segment; but not for as long as that takes. */
+static void a_stale_socket_in_use_is_awaited_for_a_while(void **unused)
+{
+	uint64_t before = replica_count(HANDOFF_stale_awaited), rounds;
+	struct packet_spec later;
+	int old, fresh;
+
+	(void)unused;
+	if (!busy_socket_is_possible())
+		skip();
+	old = open_old(&later);
+	busy_socket_take(old);
+	expect_dropped(&later, HANDOFF_drop_stale_remains);
+	rounds = replica_count(HANDOFF_stale_awaited) - before;
+	assert_in_range(rounds, 1, ROUNDS_COUNT);
+	/* as a segment from outside may not: it has no rounds, whatever it says */
+	later.urgent_pointer |= MARK_VERSION_AGAIN << MARK_VERSION_SHIFT;
+	expect_dropped(&later, HANDOFF_drop_stale_remains);
+	assert_int_equal(replica_count(HANDOFF_stale_awaited) - before, rounds);
+	busy_socket_end();
+	fresh = expect_connection(&later);
+	close(old);
+	close(fresh);
+}
+
+/* When it is let go meanwhile, the segment makes its connection, and the client need not send it again. */
+static bool is_handed_over_when_let_go(void)
+{
+	uint64_t before = replica_count(HANDOFF_stale_awaited);
+	struct packet_spec later;
+	int old = open_old(&later), fresh;
+
+	busy_socket_take(old);
+	busy_socket_let_go_at(HANDOFF_stale_awaited);
+	replica_receive(&later);
+	fresh = replica_accept(NOTHING);
+	busy_socket_end();
+	close(old);
+	if (fresh < 0)
+		return false;
+	close(fresh);
+	return replica_count(HANDOFF_stale_awaited) > before;
+}
+
+static void a_stale_socket_in_use_makes_room_when_it_is_let_go(void **unused)
+{
+	int tries = 500;
+
+	(void)unused;
+	if (!busy_socket_is_possible())
+		skip();
+	/* the other CPU has a quarter of a millisecond, and may have something else to do */
+	while (tries > 0 && !is_handed_over_when_let_go())
+		tries--;
+	assert_true(tries > 0);
+}
+
 static void without_a_listener_the_kernel_refuses(void **unused)
 {
 	struct packet_spec packet = replica_first_segment(++port);
@@ -287,6 +363,8 @@ int main(void)
 		cmocka_unit_test(what_overtakes_the_first_segment_waits_or_is_dropped),
 		cmocka_unit_test(a_repeated_first_segment_makes_no_second_connection),
 		cmocka_unit_test(a_stale_socket_is_reset),
+		cmocka_unit_test(a_stale_socket_in_use_is_awaited_for_a_while),
+		cmocka_unit_test(a_stale_socket_in_use_makes_room_when_it_is_let_go),
 		cmocka_unit_test(without_a_listener_the_kernel_refuses),
 		cmocka_unit_test(what_is_not_marked_is_not_touched),
 	};

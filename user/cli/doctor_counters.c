@@ -36,7 +36,8 @@ static const struct symptom handoff_symptoms[] = {
 	{HANDOFF_drop_mark_forged,
 	 "compare the secrets: warmpath doctor on router and replica must show the same fingerprint; where they do, "
 	 "somebody else sends marks"},
-	{HANDOFF_drop_stale_remains, "sysctl net.ipv4.tcp_rfc1337=0"},
+	{HANDOFF_drop_stale_remains,
+	 "sysctl net.ipv4.tcp_rfc1337=0; where it is 0 already, one in 100,000 moves is nothing to mend"},
 	{HANDOFF_no_listener,
 	 "start the server, or correct the replica's port in the router's configuration"},
 	{HANDOFF_refused_version, "run the same version of warmpath on routers and replicas"},
