@@ -45,15 +45,13 @@ __noinline int connection_report(__u32 replica, __u32 cause)
 /*
  * Gives back what was charged for the open request of the connection in scratch->flow_key. status: enum completion_status. Its entry
  * stays for the connection's next request.
- * A global function: verified once.
  */
-__noinline int connection_give_back(__u32 status)
+static __always_inline void connection_give_back(enum completion_status status)
 {
 	struct scratch *scratch = scratch_get();
 
-	if (!scratch || !route_name_request(scratch, 0))
-		return 0;
-	return request_close(0, REPLICA_NONE, status, true);
+	if (scratch && route_name_request(scratch, 0))
+		request_close(0, REPLICA_NONE, status, true);
 }
 
 /*
