@@ -16,7 +16,8 @@
 
 #include "lib/address.h"
 
-#define BUFFER_SIZE 32768
+#define BUFFER_SIZE   32768
+#define LIST_ATTEMPTS 5 /* at a list that changes while it is read */
 
 int netlink_open(struct netlink *netlink)
 {
@@ -56,11 +57,25 @@ void netlink_close(struct netlink *netlink)
 	netlink->events = NULL;
 }
 
-/* Sends a request and hands each answer to `callback`. 0 or a negative errno. */
+/* Does any message say that what is listed has changed meanwhile? libmnl would leave the rest of the list unread, and the kernel begins no other then. */
+static bool take_interruption(void *buffer, int length)
+{
+	struct nlmsghdr *message = buffer;
+	bool interrupted = false;
+
+	for (; mnl_nlmsg_ok(message, length); message = mnl_nlmsg_next(message, &length)) {
+		interrupted |= (message->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
+		message->nlmsg_flags &= ~NLM_F_DUMP_INTR;
+	}
+	return interrupted;
+}
+
+/* Sends a request and hands each answer to `callback`. 0 or a negative errno; -EINTR: all of a list that changed meanwhile. */
 static int ask(struct netlink *netlink, struct nlmsghdr *message, mnl_cb_t callback, void *context)
 {
 	unsigned int port = mnl_socket_get_portid(netlink->requests);
 	char buffer[BUFFER_SIZE];
+	bool interrupted = false;
 	ssize_t length;
 	int result = MNL_CB_OK;
 
@@ -71,6 +86,7 @@ static int ask(struct netlink *netlink, struct nlmsghdr *message, mnl_cb_t callb
 		length = mnl_socket_recvfrom(netlink->requests, buffer, sizeof(buffer));
 		if (length < 0)
 			return -errno;
+		interrupted |= take_interruption(buffer, (int)length);
 		result = mnl_cb_run(buffer, length, netlink->sequence, port, callback, context);
 		if (result < 0 && errno == EPROTO) {
 			/* The late answer to a question that was given up. */
@@ -83,7 +99,7 @@ static int ask(struct netlink *netlink, struct nlmsghdr *message, mnl_cb_t callb
 		if (result > MNL_CB_STOP && !(message->nlmsg_flags & (NLM_F_DUMP | NLM_F_ACK)))
 			return 0;
 	}
-	return 0;
+	return interrupted ? -EINTR : 0;
 }
 
 static struct nlmsghdr *begin(char *buffer, uint16_t type, uint16_t flags)
@@ -184,9 +200,13 @@ int netlink_each_link(struct netlink *netlink,
 	char buffer[256] = {0};
 	struct nlmsghdr *message = begin(buffer, RTM_GETLINK, NLM_F_DUMP);
 	struct ifinfomsg *header = mnl_nlmsg_put_extra_header(message, sizeof(*header));
+	int attempts = LIST_ATTEMPTS, result;
 
 	header->ifi_family = AF_UNSPEC;
-	return ask(netlink, message, on_link, &walk);
+	do {
+		result = ask(netlink, message, on_link, &walk);
+	} while (result == -EINTR && --attempts);
+	return result;
 }
 
 /* --- routes ------------------------------------------------------------------------------------------------- */

@@ -34,7 +34,10 @@ struct link_info {
 	bool queueless;	  /* has no queueing discipline: packets go to the driver at once */
 };
 
-/* Calls `each` for every link. 0 or a negative errno. */
+/*
+ * Calls `each` for every link; for those that are changing now, perhaps several times, and the last one counts. 0 or a negative errno; -EINTR: the links
+ * kept changing, and one may be missing.
+ */
 int netlink_each_link(struct netlink *netlink,
 		      void (*each)(void *context, const struct link_info *link), void *context);
 
