@@ -26,6 +26,13 @@ requests() { # description: 20 datagrams and as many requests of each kind, all 
 	done
 	is "$1" $failed 0
 }
+devices() { # what is in the map
+	in_host router bpftool -j map dump pinned "$(tools/lab path pin)/v1/redirect_devices" | jq -c '.[].formatted'
+}
+device() { # interface: its value there
+	devices | jq -c --argjson index "$(in_host router ip -j link show "$1" | jq '.[0].ifindex')" 'select(.key == $index) | .value'
+}
+entries_are() { [ "$(devices | wc -l)" = "$1" ]; }
 few() { # description interface before most: how many packets have gone out since
 	local count=$(($(sent "$2") - $3))
 	check "$1 ($count)" test $count -le "$4"
@@ -36,7 +43,7 @@ many() {
 }
 
 is "both interfaces are ends of veths across namespaces" "$(peer eth0) $(peer eth1)" "true true"
-is "in the map" "$(in_host router bpftool -j map dump pinned "$(tools/lab path pin)/v1/redirect_devices" | jq -c '[.[].formatted.value.peer] | add')" 2
+is "in the map" "$(devices | jq -c .value.peer | paste -sd ' ')" "1 1"
 requests "requests are answered" # neighbours are known from now on
 before=$(sent eth1) back=$(sent eth0)
 requests "and again"
@@ -65,14 +72,37 @@ many "and go by it, too" eth0 "$before" 150
 in_host router tc filter del dev eth0 egress
 check "without it, the other end is given packets again, too" wait_until 5 is_peer eth0 true
 
-# a veth with both ends here: its other end may not be given packets
+# a tcx program comes without an event: it is looked for every 10 s
+tools/lab exec router "$build/tests/e2e/tcx_egress" eth1 >"$scratch/tcx" 2>&1 &
+wait_until 5 test -s "$scratch/tcx"
+if grep -qx attached "$scratch/tcx"; then
+	check "so is a tcx program of others" wait_until 15 is_peer eth1 false
+	kill $!
+elif { wait $!; [ $? = 3 ]; }; then
+	skip "the kernel has no tcx" "a tcx program of others"
+else
+	note <"$scratch/tcx"
+	not_ok "a tcx program is attached"
+fi
+
+# a veth with both ends here: its other end may not be given packets. There are more veths than the map has room for, which the interfaces that
+# are attached have nevertheless.
+for ((pod = 1; pod <= 1100; pod++)); do echo "link add pod$pod up type veth peer name pod$pod netns $WARMPATH_LAB-client-0"; done | in_host router ip -batch -
 in_host router ip link add near type veth peer name far
 in_host router ip link set near up
 in_host router ip link set far up
+check "more veths than there is room for" wait_until 15 entries_are 1024
 warmpath attach near --mode tc >/dev/null
 is "a veth with both ends here" "$(peer near)" false
+check "XDP on both of its ends" warmpath attach near --mode native
+warmpath attach far --mode native >/dev/null # an end takes frames if the other has a program
+is "it may be redirected to" "$(device near | jq -c '[.usable, .peer]')" '[1,0]'
 warmpath detach near >/dev/null
+warmpath detach far >/dev/null
 in_host router ip link del near
+for ((pod = 1; pod <= 1100; pod++)); do echo "link del pod$pod"; done | in_host router ip -batch -
+check "those that are gone are not in the map" wait_until 15 entries_are 2
+is "a list that changes while it is read is read to its end" "$(grep -c 'Device or resource busy' "$run/agent.log")" 0
 
 sed -i 's/^redirect_peer: .*/redirect_peer: false/' "$run/agent.yaml"
 check "the configuration can do without" warmpath reload
@@ -82,6 +112,12 @@ before=$(sent eth1)
 requests "requests are answered"
 many "through the queue" eth1 "$before" 150
 sed -i 's/^redirect_peer: .*/redirect_peer: perhaps/' "$run/agent.yaml"
+sed 's/^  - name: eth1/  - {name: lo, mode: native}\n  - name: eth1/; s/^redirect_peer: .*/redirect_peer: true/' "$run/agent.yaml" >"$scratch/bad.yaml"
+cp "$run/agent.yaml" "$scratch/good.yaml"
+cp "$scratch/bad.yaml" "$run/agent.yaml"
+matches "a configuration that cannot be done" "$(warmpath reload 2>&1)" 'interface lo .*cannot run XDP in the driver'
+is "changes nothing of it" "$(peer eth0) $(peer eth1)" "false false"
+cp "$scratch/good.yaml" "$run/agent.yaml"
 matches "another word is refused" "$(warmpath reload 2>&1)" 'redirect_peer.*(true|false)'
 sed -i 's/^redirect_peer: .*/redirect_peer: true/' "$run/agent.yaml"
 check "and with it again" warmpath reload

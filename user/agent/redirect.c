@@ -42,6 +42,7 @@ struct targets {
 	} item[REDIRECT_DEVICES_MAX];
 	unsigned int count;
 };
+_Static_assert(ATTACHMENTS_MAX <= REDIRECT_DEVICES_MAX, "attached interfaces always have room");
 
 static struct redirect_device *find_target(struct targets *targets, __u32 index)
 {
@@ -67,13 +68,12 @@ static struct redirect_device *need_target(struct targets *targets, __u32 index)
 
 static void on_link(void *context, const struct link_info *link)
 {
-	struct redirect_device *device;
+	bool peer = link->veth_across && link->queueless && link->up;
+	struct redirect_device *device =
+		peer ? need_target(context, link->index) : find_target(context, link->index);
 
-	if (!link->veth_across || !link->queueless || !link->up)
-		return;
-	device = need_target(context, link->index);
 	if (device)
-		device->peer = 1;
+		device->peer = peer;
 }
 
 /*
@@ -95,9 +95,11 @@ static void find_peers(const struct attachments *attachments, struct targets *ta
 	if (result)
 		log_warning("the interfaces cannot be listed: %s", strerror(-result));
 	for (i = 0; i < targets->count; i++) {
-		if (egress_is_watched(attachments->datapath, attachments->netlink,
-				      (int)targets->item[i].index))
-			targets->item[i].device.peer = 0;
+		struct redirect_device *device = &targets->item[i].device;
+
+		if (device->peer && egress_is_watched(attachments->datapath, attachments->netlink,
+						      (int)targets->item[i].index))
+			device->peer = 0;
 	}
 }
 
@@ -122,16 +124,19 @@ void redirect_refresh(struct attachments *attachments)
 	struct targets targets = {0};
 	unsigned int i;
 
+	/* before the veths, of which there may be more than have room */
+	for (i = 0; i < attachments->count; i++) {
+		struct attachment *attachment = &attachments->item[i];
+
+		attachment->redirect_target = is_redirect_target(attachments, attachment);
+		if (attachment->redirect_target)
+			need_target(&targets, attachment->index)->usable = 1;
+	}
 	find_peers(attachments, &targets);
 	for (i = 0; i < attachments->count; i++) {
 		struct attachment *attachment = &attachments->item[i];
-		struct redirect_device *device;
+		const struct redirect_device *device = find_target(&targets, attachment->index);
 
-		attachment->redirect_target = is_redirect_target(attachments, attachment);
-		device = attachment->redirect_target ? need_target(&targets, attachment->index)
-						     : find_target(&targets, attachment->index);
-		if (device)
-			device->usable = attachment->redirect_target;
 		attachment->redirect_peer = device && device->peer;
 	}
 	remove_stale(map, &targets);
