@@ -276,7 +276,20 @@ static __always_inline bool context_has_peer(__u32 interface)
 	return device && device->peer;
 }
 
-/* Sends the frame back to where it came from. to_peer: as in context_redirect(). Negative: not done. */
+/*
+ * Sends the frame, complete, out of `interface`. to_peer: directly to its other end, which only a packet on its way in can be. Negative: not done.
+ */
+static __always_inline int context_send(struct packet_context *context, __u32 interface,
+					bool to_peer)
+{
+	if (!to_peer)
+		return bpf_redirect(interface, 0);
+	/* the veth would take it off: it means nothing in another namespace */
+	context->mark = 0;
+	return bpf_redirect_peer(interface, 0);
+}
+
+/* Sends the frame back to where it came from. to_peer: as in context_send(). Negative: not done. */
 static __always_inline int context_send_back(struct packet_context *context, bool to_peer)
 {
 	struct ethhdr *ethernet = context_bytes(context, 0, sizeof(*ethernet));
@@ -293,8 +306,7 @@ static __always_inline int context_send_back(struct packet_context *context, boo
 	/* where replicas are local, it goes by the program that follows their answers */
 	if (replicas_are_local)
 		context->mark = CONTEXT_MADE_HERE;
-	return to_peer ? bpf_redirect_peer(context_interface(context), 0)
-		       : bpf_redirect(context_interface(context), 0);
+	return context_send(context, context_interface(context), to_peer);
 }
 
 /* Is the packet for this machine, and for it alone? Not if it was broadcast, or overheard. */
@@ -315,10 +327,7 @@ static __always_inline bool context_has_tag_aside(struct packet_context *context
 	return context->vlan_present;
 }
 
-/*
- * Sends the packet out of `interface` between the given link addresses. to_peer: directly to its other end, which only a packet on its way in
- * can be. Negative: not done.
- */
+/* Sends the packet out of `interface` between the given link addresses. to_peer: as in context_send(). Negative: not done. */
 static __always_inline int context_redirect(struct packet_context *context, __u32 interface,
 					    const __u8 *source, const __u8 *destination,
 					    bool to_peer)
@@ -331,7 +340,7 @@ static __always_inline int context_redirect(struct packet_context *context, __u3
 	err = bpf_skb_store_bytes(context, 0, addresses, sizeof(addresses), 0);
 	if (err)
 		return err;
-	return to_peer ? bpf_redirect_peer(interface, 0) : bpf_redirect(interface, 0);
+	return context_send(context, interface, to_peer);
 }
 
 /* The kernel can resolve the neighbour for us, but would write a link header without VLAN tags. */

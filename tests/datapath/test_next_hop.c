@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <bpf/bpf.h>
 #include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +98,40 @@ static void tc_keeps_answers(void **state)
 	check(PROGRAM_TC);
 }
 
+static void set_peer(bool peer)
+{
+	uint32_t key = world_interface(LINK_NARROW);
+	struct redirect_device device = {.usable = 1, .peer = peer};
+
+	assert_int_equal(bpf_map_update_elem(world_map("redirect_devices"), &key, &device, 0), 0);
+}
+
+/*
+ * What is given to the other end of a veth loses its mark, as it would on the way through the veth. That an interface has such an end is part of the
+ * answer that is kept: of that answer alone.
+ */
+static void the_other_end_is_kept(void **state)
+{
+	struct run run;
+
+	(void)state;
+	run = ask(PROGRAM_TC, 50201, 200);
+	assert_int_equal(run.mark, WORLD_MARK);
+	set_peer(true);
+	run = ask(PROGRAM_TC, 50201, 200);
+	assert_sent(&run, usual);
+	assert_int_equal(run.mark, WORLD_MARK);
+	run = ask(PROGRAM_TC, 50202, 200);
+	assert_sent(&run, usual);
+	assert_int_equal(run.mark, 0);
+	set_peer(false);
+	run = ask(PROGRAM_TC, 50202, 200);
+	assert_int_equal(run.mark, 0);
+	run = ask(PROGRAM_TC, 50203, 200);
+	assert_sent(&run, usual);
+	assert_int_equal(run.mark, WORLD_MARK);
+}
+
 /* A refusal is not kept: when the route is there, the next packet takes it. */
 static void refusals_are_not_kept(void **state)
 {
@@ -140,6 +175,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(xdp_keeps_answers),
 		cmocka_unit_test(tc_keeps_answers),
+		cmocka_unit_test(the_other_end_is_kept),
 		cmocka_unit_test(refusals_are_not_kept),
 	};
 

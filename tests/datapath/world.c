@@ -279,6 +279,7 @@ int world_run(enum program program, enum link link, const uint8_t *packet, int l
 		.ingress_ifindex = world_interface(link),
 	};
 	struct __sk_buff tc_context = {
+		.mark = WORLD_MARK,
 		.ifindex = world_interface(link),
 		.gso_size = segment_size,
 		.gso_segs = segment_size ? (length + segment_size - 1) / segment_size : 0,
@@ -294,8 +295,8 @@ int world_run(enum program program, enum link link, const uint8_t *packet, int l
 	} else {
 		descriptor = bpf_program__fd(program == PROGRAM_TC ? tc->progs.warmpath_router_tc
 								   : tc->progs.warmpath_return_tc);
-		options.ctx_in = &tc_context;
-		options.ctx_size_in = sizeof(tc_context);
+		options.ctx_in = options.ctx_out = &tc_context;
+		options.ctx_size_in = options.ctx_size_out = sizeof(tc_context);
 	}
 
 	memset(run, 0, sizeof(*run));
@@ -307,6 +308,7 @@ int world_run(enum program program, enum link link, const uint8_t *packet, int l
 	run->verdict = (int)options.retval;
 	run->bytes = packet_out;
 	run->length = options.data_size_out;
+	run->mark = tc_context.mark;
 	return err;
 }
 

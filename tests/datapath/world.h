@@ -34,12 +34,14 @@ enum link {
 };
 
 #define NARROW_MTU 1300
+#define WORLD_MARK 77
 
 /* What a program did to a packet. */
 struct run {
 	int verdict;
 	const uint8_t *bytes; /* the packet as it came out; valid until the next run */
 	int length;
+	uint32_t mark;			 /* of the skb, which was WORLD_MARK before; tc only */
 	int64_t counters[COUNTER_COUNT]; /* how much each has grown */
 };
 
