@@ -266,6 +266,7 @@ __noinline int answer_send(struct packet_context *context, __u32 hop)
 		return OUTCOME_drop_internal;
 	if (answer_store(context, scratch, quoted, &checksum))
 		return OUTCOME_drop_rewrite_failed;
+	/* through the queue, behind which the kernel finds the IP header anew: it still takes it for where it was before the front was opened */
 	result = context_send_back(context, false);
 	if (result < 0)
 		return OUTCOME_drop_rewrite_failed;

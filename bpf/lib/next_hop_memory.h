@@ -5,8 +5,8 @@
  * Owns: the map, and how long an answer is good. May not know: what is looked up, and what follows from it.
  *
  * What is asked about is all that the kernel decides by (addresses, ports, interface, traffic class), so an answer is another than the
- * kernel would give only if route or neighbour have changed within the moment. Only complete answers are kept: a neighbour that is to
- * be resolved, a packet that is too large, a route that forbids are looked up each time.
+ * kernel would give only if route or neighbour have changed within the moment, or what the agent says of the interface. Only complete
+ * answers are kept: a neighbour that is to be resolved, a packet that is too large, a route that forbids are looked up each time.
  */
 #ifndef WARMPATH_BPF_NEXT_HOP_MEMORY_H
 #define WARMPATH_BPF_NEXT_HOP_MEMORY_H

@@ -5,7 +5,7 @@
  *
  * Owns: the bounded scan and the rules below. May not know: packets, TCP, maps, where the bytes came from.
  *
- * The scan goes 32 bytes a step, from one control character to the next; a header's name is compared only if its first
+ * The scan goes 32 bytes at a time, from one control character to the next; a header's name is compared only if its first
  * letter is that of a header of interest. Nothing is kept between calls: with more bytes in the buffer the caller asks again
  * from the start.
  *
