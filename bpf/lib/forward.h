@@ -45,7 +45,7 @@ static __always_inline long next_hop_ask(struct packet_context *context, struct 
 	long result;
 
 	if (next_hop_memory) {
-		now = bpf_ktime_get_coarse_ns();
+		now = packet_now(scratch);
 		if (next_hop_recall(look_up, size, now, &place)) {
 			scratch->to_peer = place->to_peer;
 			return BPF_FIB_LKUP_RET_SUCCESS;
