@@ -48,17 +48,15 @@ static bool is_ours_in(const struct datapath *datapath, int index,
 	return program && program_is_ours(datapath, program);
 }
 
-bool egress_is_watched(const struct datapath *datapath, struct netlink *netlink, int index)
+bool egress_is_watched(struct netlink *netlink, int index)
 {
-	int ours = is_ours_in(datapath, index, BPF_TC_EGRESS, FILTER_PRIORITY);
-	int filters =
-		netlink_count_filters(netlink, index, TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS));
 	__u32 programs = 0;
 
 	/* kernels before 6.6 know no tcx, and refuse to say */
 	if (bpf_prog_query(index, TCX_EGRESS, 0, NULL, NULL, &programs) && errno == ENOSPC)
 		programs = 1;
-	return filters != ours || programs > 0;
+	return programs > 0 ||
+	       netlink_count_filters(netlink, index, TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)) != 0;
 }
 
 bool attach_tc_is_ours(const struct datapath *datapath, int index)

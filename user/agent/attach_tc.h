@@ -32,9 +32,10 @@ int attach_companions(const struct datapath *datapath, struct attachment *attach
 		      struct error *error);
 
 /*
- * Whether something of others sees what is sent out of the interface: a tc filter, or a tcx program. Also if that cannot be found out.
+ * Whether something sees what is sent out of the interface: a tc filter (ours are there in shape node-local), or a tcx program. Also if that
+ * cannot be found out.
  */
-bool egress_is_watched(const struct datapath *datapath, struct netlink *netlink, int index);
+bool egress_is_watched(struct netlink *netlink, int index);
 
 /* Whether all, or any, of them are on the interface. */
 bool companions_are_complete(const struct datapath *datapath, int index);

@@ -97,8 +97,8 @@ static void find_peers(const struct attachments *attachments, struct targets *ta
 	for (i = 0; i < targets->count; i++) {
 		struct redirect_device *device = &targets->item[i].device;
 
-		if (device->peer && egress_is_watched(attachments->datapath, attachments->netlink,
-						      (int)targets->item[i].index))
+		if (device->peer &&
+		    egress_is_watched(attachments->netlink, (int)targets->item[i].index))
 			device->peer = 0;
 	}
 }
