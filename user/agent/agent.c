@@ -257,10 +257,10 @@ static void on_settled(uv_timer_t *timer)
 		attachments_refresh(&agent->attachments);
 	else if (events & NETLINK_EVENT_QUEUE)
 		redirect_refresh(&agent->attachments);
-	if (!(events & ~NETLINK_EVENT_QUEUE))
-		return;
-	neighbours_refresh(&agent->neighbours, &agent->routing);
-	agent_refresh_warnings(agent);
+	if (events & (NETLINK_EVENT_LINK | NETLINK_EVENT_ROUTE)) {
+		neighbours_refresh(&agent->neighbours, &agent->routing);
+		agent_refresh_warnings(agent);
+	}
 }
 
 static void on_netlink(uv_poll_t *poll, int status, int ready)
