@@ -111,13 +111,12 @@ sleep 0.2
 before=$(sent eth1)
 requests "requests are answered"
 many "through the queue" eth1 "$before" 150
-sed -i 's/^redirect_peer: .*/redirect_peer: perhaps/' "$run/agent.yaml"
 sed 's/^  - name: eth1/  - {name: lo, mode: native}\n  - name: eth1/; s/^redirect_peer: .*/redirect_peer: true/' "$run/agent.yaml" >"$scratch/bad.yaml"
 cp "$run/agent.yaml" "$scratch/good.yaml"
 cp "$scratch/bad.yaml" "$run/agent.yaml"
 matches "a configuration that cannot be done" "$(warmpath reload 2>&1)" 'interface lo .*cannot run XDP in the driver'
 is "changes nothing of it" "$(peer eth0) $(peer eth1)" "false false"
-cp "$scratch/good.yaml" "$run/agent.yaml"
+sed 's/^redirect_peer: .*/redirect_peer: perhaps/' "$scratch/good.yaml" >"$run/agent.yaml"
 matches "another word is refused" "$(warmpath reload 2>&1)" 'redirect_peer.*(true|false)'
 sed -i 's/^redirect_peer: .*/redirect_peer: true/' "$run/agent.yaml"
 check "and with it again" warmpath reload
